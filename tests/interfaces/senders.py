@@ -28,6 +28,7 @@ class Refused(Exception):
 
 class Sender(Protocol):
     def submit(self, **fields: Any) -> None: ...
+    def change(self, operation: int, **fields: Any) -> None: ...
 
 
 class RestSender:
@@ -46,6 +47,9 @@ class RestSender:
     def submit(self, **fields: Any) -> None:
         self.send("POST", OPERATION, fields)
 
+    def change(self, operation: int, **fields: Any) -> None:
+        self.send("PATCH", f"{OPERATION}/{operation}", fields)
+
 
 class ClientSender:
     def __init__(self, url: str, token: str) -> None:
@@ -63,6 +67,9 @@ class ClientSender:
     def submit(self, *, table: int, action: str, **fields: Any) -> None:
         self.call(self.client.operations.submit, table, action, **fields)
 
+    def change(self, operation: int, **fields: Any) -> None:
+        self.call(self.client.operations.change, operation, **fields)
+
 
 class CommandSender:
     def __init__(self, url: str, token: str) -> None:
@@ -77,6 +84,9 @@ class CommandSender:
 
     def submit(self, *, table: int, action: str, **fields: Any) -> None:
         self.type_in("operations", "submit", table, action, *flags(fields))
+
+    def change(self, operation: int, **fields: Any) -> None:
+        self.type_in("operations", "change", operation, *flags(fields))
 
 
 class RpcSender:
@@ -97,6 +107,9 @@ class RpcSender:
 
     def submit(self, **fields: Any) -> None:
         self.call("Operations.SubmitOperation", **fields)
+
+    def change(self, operation: int, **fields: Any) -> None:
+        self.call("Operations.ChangeOperation", id=operation, **fields)
 
 
 SENDERS: dict[str, Any] = {"rest": RestSender, "grpc": RpcSender, "client": ClientSender, "command": CommandSender}

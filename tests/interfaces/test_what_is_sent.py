@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lakehand.core.ports import AuditFilter
 from lakehand.domain.access import Role
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import Operation
@@ -116,3 +117,32 @@ def test_a_token_of_one_owner_gives_no_operation_to_another(
 
     assert refused.value.code in ("forbidden", "")
     assert the_operation(store, table).owner == "ann"
+
+
+def test_an_operation_that_waits_is_moved_and_follows_its_table_no_more(
+    sender: Any, store: SqlStore, table: Table
+) -> None:
+    sender.submit(table=table.id, action="compaction")
+    number = the_operation(store, table).id
+
+    sender.change(number, priority=50, queue="vip", owner="carol")
+    store.tables.change(table.id, TableChanges(priority=1, queue="slow", owner="bob"), now=store.clock.now())
+
+    moved = the_operation(store, table)
+    assert (moved.priority, moved.queue, moved.owner) == (50, "vip", "carol")
+    assert next(one.event.kind for one in store.events.list(operation=number).items) == "operation.changed"
+    [entry] = store.audit.list(AuditFilter(action="operation.change"), limit=9, cursor=None).items
+    assert entry.request.before == {"priority": 0, "queue": "default", "owner": "default"}
+    assert entry.answer is not None
+    assert entry.answer.after == {"priority": 50, "queue": "vip", "owner": "carol"}
+
+
+def test_what_does_not_wait_is_not_moved(sender: Any, context: ApiContext, store: SqlStore, table: Table) -> None:
+    sender.submit(table=table.id, action="compaction")
+    context.services.operations.end(the_operation(store, table).id, by="ann")
+
+    with pytest.raises(Refused, match="is canceled") as refused:
+        sender.change(the_operation(store, table).id, priority=50)
+    assert refused.value.code in ("conflict", "")
+    with pytest.raises(Refused, match="nothing is to be changed"):
+        sender.change(the_operation(store, table).id)

@@ -58,6 +58,7 @@ NEEDS: dict[tuple[str, str], str] = {
     ("POST", "/api/v1/tables/{id}/clear"): OPERATOR,
     ("POST", "/api/v1/operations"): OPERATOR,
     ("POST", "/api/v1/operations/{id}/cancel"): OPERATOR,
+    ("PATCH", "/api/v1/operations/{id}"): OPERATOR,
     ("POST", "/api/v1/operations/{id}/retry"): OPERATOR,
     ("DELETE", "/api/v1/operations/{id}"): OPERATOR,
     ("POST", "/api/v1/alerts/{id}/silence"): OPERATOR,

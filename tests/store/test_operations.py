@@ -10,9 +10,9 @@ from sqlalchemy import update
 from lakehand.core.ports import OperationFilter, Store
 from lakehand.domain.errors import Conflict, IllegalStep, Invalid, LeaseLost, NotFound
 from lakehand.domain.events import Event
-from lakehand.domain.operations import AttemptEnd, Handle, NewOperation, OperationId, Status
+from lakehand.domain.operations import AttemptEnd, Handle, NewOperation, OperationChanges, OperationId, Status
 from lakehand.domain.processes import Failure, Instant, Remedy
-from lakehand.domain.tables import TableChanges, TableId
+from lakehand.domain.tables import Scheduling, TableChanges, TableId
 from lakehand.store import SqlStore
 from lakehand.store.schema import tbl
 from tests.store.given import (
@@ -483,3 +483,65 @@ def test_operations_are_found_by_their_ids(store: Store) -> None:
 
     assert {operation.id: operation for operation in found} == {first.id: first, second.id: second}
     assert store.operations.by_ids([]) == []
+
+
+MOVED = Event(kind="operation.changed", message="changed by ann")
+
+
+def priority_queue_owner(store: Store, id: OperationId) -> tuple[int, str, str]:
+    operation = store.operations.get(id)
+    return operation.priority, operation.queue, operation.owner
+
+
+def test_what_waits_follows_its_table_unless_its_request_set_its_own(store: Store) -> None:
+    table = a_table(store, priority=1, queue="slow", owner="bob")
+    plain = a_pending_operation(store, table, "1")
+    own = a_pending_operation(store, table, "2", queue="own")
+    claimed = a_claimed_operation(store, table, "3", of={"conflict_class": "other"})
+    running = a_running_operation(store, table, "4")
+    other = a_pending_operation(store, a_table(store, "/w/other"), "1")
+
+    store.tables.change(table.id, TableChanges(priority=50, queue="vip", owner="carol"), now=NOON + HOUR)
+    store.operations.save(claimed, now=NOON, release=True)  # its holder knew the values before
+
+    found = [priority_queue_owner(store, one.id) for one in (plain, own, claimed, running, other)]
+    vip, before = (50, "vip", "carol"), (1, "slow", "bob")
+    assert found == [vip, (50, "own", "carol"), vip, before, (0, "default", "default")]
+    assert store.operations.get(plain.id).updated_at == NOON + HOUR
+
+
+def test_an_operation_that_is_stored_later_has_what_the_table_has_then(store: Store) -> None:
+    table = a_table(store)
+    store.tables.change(table.id, TableChanges(priority=50), now=NOON)
+
+    assert a_pending_operation(store, table).priority == 50
+
+
+def test_a_change_of_something_else_leaves_what_waits_as_it_is(store: Store) -> None:
+    table = a_table(store)
+    pending = a_pending_operation(store, table)
+
+    store.tables.change(table.id, TableChanges(scheduling=Scheduling.SERVICE, priority=0), now=NOON + HOUR)
+
+    assert store.operations.get(pending.id) == pending
+
+
+def test_an_operation_that_waits_is_moved(store: Store) -> None:
+    pending = a_pending_operation(store)
+    moved = store.operations.change(pending.id, OperationChanges(queue="vip"), now=NOON + HOUR, event=MOVED)
+
+    store.tables.change(pending.table, TableChanges(queue="slow", priority=3), now=NOON + HOUR)
+
+    assert moved == replace(pending, queue="vip", updated_at=NOON + HOUR)
+    assert priority_queue_owner(store, pending.id) == (3, "vip", "default")
+    assert [one.event.message for one in store.events.list(operation=pending.id).items] == ["changed by ann"]
+
+
+def test_what_an_engine_has_is_not_moved(store: Store) -> None:
+    running = a_running_operation(store)
+
+    with pytest.raises(Conflict, match="is running"):
+        store.operations.change(running.id, OperationChanges(queue="vip"), now=NOON, event=MOVED)
+
+    assert store.operations.get(running.id) == running
+    assert store.events.list(operation=running.id).items == []

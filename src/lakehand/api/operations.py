@@ -81,6 +81,17 @@ class OperationRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedOperation:
+    """Changes to an operation that waits; what is left out stays. It follows its table no more in what is given."""
+
+    __pydantic_config__ = STRICT | {"json_schema_extra": {"examples": [{"priority": 50}, {"queue": "vip"}]}}
+
+    priority: Priority | None = None
+    queue: GivenName | None = None
+    owner: GivenName | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperationQuery(Paging):
     location: LongName | None = None
     owner: Name | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lakehand operations ...: list, submit, cancel and retry operations, read their logs."""
+"""lakehand operations ...: list, submit, change, cancel and retry operations, read their logs."""
 
 import json
 from collections.abc import Iterable
@@ -17,7 +17,10 @@ from lakehand.output import LAYOUT, print_line
 OwnPriority: TypeAlias = Annotated[int | None, typer.Option(help="Its own priority; default: that of the table.")]
 OwnQueue: TypeAlias = Annotated[str | None, typer.Option(help="Its own queue; default: that of the table.")]
 OwnOwner: TypeAlias = Annotated[str | None, typer.Option(help="Its own owner; default: that of the table.")]
-app = typer.Typer(no_args_is_help=True, help="List, submit, cancel and retry operations, read their logs.")
+NewPriority: TypeAlias = Annotated[int | None, typer.Option(help="The higher, the sooner.")]
+NewQueue: TypeAlias = Annotated[str | None, typer.Option(help="The queue that it waits in.")]
+NewOwner: TypeAlias = Annotated[str | None, typer.Option(help="Whose it is.")]
+app = typer.Typer(no_args_is_help=True, help="List, submit, change, cancel and retry operations, read their logs.")
 
 
 @add_command(
@@ -104,6 +107,16 @@ def submit(
         watch_operation(operation.id, session)
     else:
         session.show(operation.raw, operation_view)
+
+
+@add_command(app, epilog="lakehand operations change 17 --priority 50 --queue vip")
+def change(
+    ids: Ids, *, priority: NewPriority = None, queue: NewQueue = None, owner: NewOwner = None, session: Session
+) -> None:
+    """Change operations that wait. What is changed does not follow the table any more."""
+    change_one = session.client.operations.change
+    changed = (change_one(number, priority=priority, queue=queue, owner=owner).raw for number in ids)
+    show_each(changed, session)
 
 
 @add_command(app, epilog="lakehand operations cancel 17 18")

@@ -86,6 +86,7 @@ class Operations(Group[R]):
     get = Call(operation_calls.get_operation)
     submit = Call(operation_calls.submit_operation)
     wait = Call(operation_calls.wait_for_operation)
+    change = Call(operation_calls.change_operation)
     cancel = Call(operation_calls.cancel_operation)
     retry = Call(operation_calls.retry_operation)
     remove = Call(operation_calls.remove_operation)

@@ -9,6 +9,7 @@ from typing import TypeAlias, cast
 from lakehand.api.fields import PageAnswer, given_values, values_of
 from lakehand.api.operations import LogQuery, OperationQuery, OperationRequest
 from lakehand.client.answers import read
+from lakehand.client.documents import given
 from lakehand.client.errors import StillRunning, Unavailable
 from lakehand.client.operation_answers import (
     Cleared,
@@ -95,6 +96,14 @@ def submit_operation(
     request = post(OPERATIONS, Operation, given_values(wanted), is_repeatable=instant is not None)
     outcome = yield from send_for_outcome(request)
     return read(SubmittedOperation, outcome.document(), is_new=outcome.is_new)
+
+
+def change_operation(
+    operation: OperationRef, *, priority: int | None = None, queue: str | None = None, owner: str | None = None
+) -> Steps[Operation]:
+    """Move an operation that waits. What is given does not follow its table any more."""
+    body = given({"priority": priority, "queue": queue, "owner": owner})
+    return send(Request(method="PATCH", route=OPERATION, answer=Operation, values={"id": id_of(operation)}, body=body))
 
 
 def cancel_operation(operation: OperationRef) -> Steps[Operation]:

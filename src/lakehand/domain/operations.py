@@ -86,6 +86,15 @@ class NewOperation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperationChanges:
+    """Changes to an operation that waits; None leaves a value as it is."""
+
+    priority: int | None = None
+    queue: str | None = None
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One process that the service runs."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of operations: list, show, submit, cancel, retry, remove, logs."""
+"""Routes of operations: list, show, submit, change, cancel, retry, remove, logs."""
 
 from typing import Annotated
 
@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 
 from lakehand.api.fields import PageAnswer
 from lakehand.api.operations import (
+    ChangedOperation,
     LogQuery,
     LogsAnswer,
     OperationAnswer,
@@ -46,6 +47,12 @@ def show_operation(id: PathId, context: Context, _caller: Caller) -> OperationDe
     """One operation with its attempts and events."""
     found = context.services.operations.show(OperationId(id))
     return detail_answer(found.operation, found.table, found.attempts, found.events)
+
+
+@router.patch("/{id}")
+def change_operation(id: PathId, changed: ChangedOperation, context: Context, caller: Caller) -> OperationAnswer:
+    """Move an operation that waits to another priority, queue or owner. It follows its table no more in that."""
+    return operation_answer(*context.services.operations.change(caller, OperationId(id), changed))
 
 
 @router.post("/{id}/cancel")

@@ -34,6 +34,7 @@ from lakehand.domain.operations import (
     LeaseToken,
     NewOperation,
     Operation,
+    OperationChanges,
     OperationId,
     Status,
 )
@@ -92,6 +93,7 @@ from lakehand.store.schema import event as events
 from lakehand.store.schema import operation as operations
 from lakehand.store.schema import tbl as tables
 from lakehand.store.tables import chunks
+from lakehand.store.waiting_operations import own_values
 
 c = operations.c
 FINISHED_WORDS = sorted({status.value for status in Status} - set(UNFINISHED_WORDS))
@@ -279,6 +281,20 @@ class SqlOperations:
         tx.execute(update(operations).where(c.operation_id == row.operation_id).values(values))
         self.hours.count(tx, [canceled_row(row, at)])
         return row_of(tx, row.operation_id)
+
+    def change(self, id: OperationId, changes: OperationChanges, *, now: datetime, event: Event) -> Operation:
+        at = to_millis(now)
+        is_waiting = and_(c.operation_id == id, c.status == Status.PENDING.value)
+
+        def write(tx: Connection) -> Row[Any]:
+            values = own_values(changes) | {"update_time": at}
+            if tx.execute(update(operations).where(is_waiting).values(values)).rowcount == 0:
+                raise Conflict(f"operation {id} is {row_of(tx, id).status}: only one that waits can be moved")
+            row = row_of(tx, id)
+            self.note(tx, event, id, row.tbl_id, at)
+            return row
+
+        return to_operation(self.database.write(write))
 
     def reopen(self, operation: Operation, *, now: datetime, event: Event) -> Operation:
         at = to_millis(now)

@@ -25,6 +25,7 @@ from lakehand.domain.operations import (
     LeaseToken,
     NewOperation,
     Operation,
+    OperationChanges,
     OperationId,
     Status,
 )
@@ -139,6 +140,9 @@ class Operations(Protocol):
         ``delete`` marks it as removed from the service too (RFC-43's is_deleted), a finished one as well, and its
         schedule forgets that it failed. Otherwise a finished one stays as it is.
         """
+
+    def change(self, id: OperationId, changes: OperationChanges, *, now: datetime, event: Event) -> Operation:
+        """Change a pending operation; from now on the values are its own. Raises Conflict when it is not pending."""
 
     def reopen(self, operation: Operation, *, now: datetime, event: Event) -> Operation:
         """Store ``operation.reopened()``; raises Conflict when the row has moved meanwhile."""

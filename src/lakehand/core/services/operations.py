@@ -2,9 +2,10 @@
 """What people and programs ask of operations: each change is allowed or refused, carried out and recorded."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lakehand.api.operations import LogQuery, LogsAnswer, OperationQuery, OperationRequest
+from lakehand.api.fields import values_of
+from lakehand.api.operations import ChangedOperation, LogQuery, LogsAnswer, OperationQuery, OperationRequest
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import NotificationRules, OperationFilter, Page, Store
 from lakehand.core.services.audit_trail import AuditTrail, need_table, operation_state, request_of
@@ -12,7 +13,7 @@ from lakehand.core.services.tables import TableService, end_all_waiting
 from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
-from lakehand.domain.events import Event, StoredEvent
+from lakehand.domain.events import Event, StoredEvent, operation_event
 from lakehand.domain.locations import normalise
 from lakehand.domain.operations import (
     MOST_UNFINISHED,
@@ -20,6 +21,7 @@ from lakehand.domain.operations import (
     Attempt,
     NewOperation,
     Operation,
+    OperationChanges,
     OperationId,
     Status,
     service_instant,
@@ -169,7 +171,7 @@ class OperationService:
     def cancel(self, caller: Caller, id: OperationId, *, delete: bool = False) -> tuple[Operation, Table]:
         """Ask for the end of an operation; ``delete`` also removes it from the service's care for good."""
         verb = "operation.remove" if delete else "operation.cancel"
-        return self.change(caller, verb, id, lambda: self.end(id, by=caller.name, delete=delete))
+        return self.carry_out(caller, verb, id, lambda: self.end(id, by=caller.name, delete=delete))
 
     def remove(self, caller: Caller, table: Table, action: Action, instant: Instant) -> tuple[Operation, Table]:
         """RFC-43's remove: the plan was rolled back by its writer, or is no longer wanted."""
@@ -181,9 +183,28 @@ class OperationService:
         return self.cancel(caller, found.id, delete=True)
 
     def retry(self, caller: Caller, id: OperationId) -> tuple[Operation, Table]:
-        return self.change(caller, "operation.retry", id, lambda: self.reopen(id, by=caller.name))
+        return self.carry_out(caller, "operation.retry", id, lambda: self.reopen(id, by=caller.name))
 
-    def change(
+    def change(self, caller: Caller, id: OperationId, changed: ChangedOperation) -> tuple[Operation, Table]:
+        """Move an operation that waits. What is given does not follow its table any more."""
+        given = {name: value for name, value in values_of(changed).items() if value is not None}
+        if not given:
+            raise Invalid("nothing is to be changed: give a priority, a queue or an owner")
+        known = self.store.operations.get(id)
+        table, by = self.store.tables.get(known.table), caller.name
+        before = {name: getattr(known, name) for name in given}
+        request = request_of(caller, "operation.change", table, operation=id, detail=given, before=before)
+        message = f"changed by {by}: {', '.join(f'{name} = {value}' for name, value in given.items())}"
+        event = operation_event(known, "operation.changed", message)
+        with self.audit.record(request, lambda: need_both(caller, table, changed.owner)) as outcome:
+            operation = self.store.operations.change(
+                id, OperationChanges(**given), now=self.store.clock.now(), event=replace(event, detail={"by": by})
+            )
+            outcome.after = {name: getattr(operation, name) for name in given}
+        self.wake()
+        return operation, table
+
+    def carry_out(
         self, caller: Caller, verb: str, id: OperationId, do: Callable[[], Operation]
     ) -> tuple[Operation, Table]:
         """Do it if the caller may, and record it in the audit trail."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations: list, show, submit, cancel, retry, remove, logs, watch."""
+"""Operations: list, show, submit, change, cancel, retry, remove, logs, watch."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from lakehand.api.operations import LogQuery, OperationQuery, OperationRequest, detail_answer
+from lakehand.api.operations import ChangedOperation, LogQuery, OperationQuery, OperationRequest, detail_answer
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import UNFINISHED, Operation, OperationId
 from lakehand.domain.tables import Table
@@ -126,6 +126,12 @@ def get_operation(call: Call, request: pb.GetOperationRequest) -> pb.GetOperatio
     operation = operation_message(found.operation, found.table)
     detail = fill(operation_pb2.OperationDetail(), answer, operation=operation, attempts=answer.attempt_list)
     return pb.GetOperationResponse(detail=detail)
+
+
+def change_operation(call: Call, request: pb.ChangeOperationRequest) -> pb.ChangeOperationResponse:
+    operation, changed = OperationId(id_of(request)), read(ChangedOperation, request, "id")
+    pair = call.services.operations.change(call.caller, operation, changed)
+    return pb.ChangeOperationResponse(operation=operation_message(*pair))
 
 
 def cancel_operation(call: Call, request: pb.CancelOperationRequest) -> pb.CancelOperationResponse:
