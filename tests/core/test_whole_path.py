@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from lakehand.api.operations import OperationRequest
-from lakehand.domain.operations import Status
+from lakehand.domain.operations import Status, taken_off
 from lakehand.domain.processes import Failure, Instant, Remedy, TableProcess
 from lakehand.spi import EngineState
 from tests.core.world import CLEAN, World
@@ -269,3 +269,34 @@ def test_an_operation_without_retries_has_one_attempt(world: World) -> None:
     assert (failed.status, failed.run_times) == (Status.FAILED, 1)
     again = world.operations.reopen(failed.id, by="ann")
     assert (again.status, again.retry_on_error) == (Status.PENDING, False)
+
+
+def test_an_action_that_is_taken_off_its_table_does_not_run_until_it_is_back(world: World) -> None:
+    table = world.add_table(action_types=frozenset({COMPACTION, CLEAN}))
+    world.tables.plan(table.location, T1)
+    world.look()
+
+    world.change(table, action_types=["-compaction"])
+    world.turn()
+    dropped = world.the_operation(table)
+    assert (dropped.status, dropped.reason) == (Status.DROPPED, taken_off(COMPACTION))
+    assert world.engine.works == {}
+
+    world.change(table, action_types=["+compaction"])
+    world.turn()
+    again = world.the_operation(table)
+    assert (again.id, again.status) == (dropped.id, Status.SUBMITTED)
+
+
+def test_what_is_retried_after_its_action_was_taken_off_is_dropped_at_its_admission(world: World) -> None:
+    table = world.add_table(action_types=frozenset({COMPACTION, CLEAN}))
+    world.tables.plan(table.location, T1)
+    world.look()
+    world.change(table, action_types=["-compaction"])
+
+    world.operations.reopen(world.the_operation(table).id, by="ann")
+    world.turn()
+
+    dropped = world.the_operation(table)
+    assert (dropped.status, dropped.reason) == (Status.DROPPED, taken_off(COMPACTION))
+    assert world.engine.works == {}

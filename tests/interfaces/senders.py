@@ -29,6 +29,7 @@ class Refused(Exception):
 class Sender(Protocol):
     def submit(self, **fields: Any) -> None: ...
     def change(self, operation: int, **fields: Any) -> None: ...
+    def change_table(self, table: int, *, action_types: list[str]) -> None: ...
 
 
 class RestSender:
@@ -50,6 +51,9 @@ class RestSender:
     def change(self, operation: int, **fields: Any) -> None:
         self.send("PATCH", f"{OPERATION}/{operation}", fields)
 
+    def change_table(self, table: int, **fields: Any) -> None:
+        self.send("PATCH", f"/api/v1/tables/{table}", fields)
+
 
 class ClientSender:
     def __init__(self, url: str, token: str) -> None:
@@ -70,6 +74,9 @@ class ClientSender:
     def change(self, operation: int, **fields: Any) -> None:
         self.call(self.client.operations.change, operation, **fields)
 
+    def change_table(self, table: int, **fields: Any) -> None:
+        self.call(self.client.tables.change, table, **fields)
+
 
 class CommandSender:
     def __init__(self, url: str, token: str) -> None:
@@ -87,6 +94,9 @@ class CommandSender:
 
     def change(self, operation: int, **fields: Any) -> None:
         self.type_in("operations", "change", operation, *flags(fields))
+
+    def change_table(self, table: int, *, action_types: list[str]) -> None:
+        self.type_in("tables", "change", table, f"--actions={','.join(action_types)}")
 
 
 class RpcSender:
@@ -110,6 +120,9 @@ class RpcSender:
 
     def change(self, operation: int, **fields: Any) -> None:
         self.call("Operations.ChangeOperation", id=operation, **fields)
+
+    def change_table(self, table: int, **fields: Any) -> None:
+        self.call("Tables.ChangeTable", id=table, **fields)
 
 
 SENDERS: dict[str, Any] = {"rest": RestSender, "grpc": RpcSender, "client": ClientSender, "command": CommandSender}

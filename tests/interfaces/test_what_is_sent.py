@@ -11,7 +11,7 @@ import pytest
 from lakehand.core.ports import AuditFilter
 from lakehand.domain.access import Role
 from lakehand.domain.actions import Action
-from lakehand.domain.operations import Operation
+from lakehand.domain.operations import Operation, Status, taken_off
 from lakehand.domain.processes import Instant
 from lakehand.domain.tables import Table, TableChanges, TableSpec
 from lakehand.rest import ApiContext
@@ -146,3 +146,14 @@ def test_what_does_not_wait_is_not_moved(sender: Any, context: ApiContext, store
     assert refused.value.code in ("conflict", "")
     with pytest.raises(Refused, match="nothing is to be changed"):
         sender.change(the_operation(store, table).id)
+
+
+def test_what_waits_ends_with_the_reason_when_its_action_is_taken_off(
+    sender: Any, store: SqlStore, table: Table
+) -> None:
+    sender.submit(table=table.id, action="compaction")
+
+    sender.change_table(table.id, action_types=["-compaction"])
+
+    operation = the_operation(store, table)
+    assert (operation.status, operation.reason) == (Status.DROPPED, taken_off(Action("compaction")))

@@ -10,7 +10,15 @@ from sqlalchemy import update
 from lakehand.core.ports import OperationFilter, Store
 from lakehand.domain.errors import Conflict, IllegalStep, Invalid, LeaseLost, NotFound
 from lakehand.domain.events import Event
-from lakehand.domain.operations import AttemptEnd, Handle, NewOperation, OperationChanges, OperationId, Status
+from lakehand.domain.operations import (
+    AttemptEnd,
+    Handle,
+    NewOperation,
+    OperationChanges,
+    OperationId,
+    Status,
+    taken_off,
+)
 from lakehand.domain.processes import Failure, Instant, Remedy
 from lakehand.domain.tables import Scheduling, TableChanges, TableId
 from lakehand.store import SqlStore
@@ -23,6 +31,7 @@ from tests.store.given import (
     NOON,
     ONE,
     PLAN,
+    SECOND,
     TWO,
     a_claimed_operation,
     a_finished_operation,
@@ -545,3 +554,20 @@ def test_what_an_engine_has_is_not_moved(store: Store) -> None:
 
     assert store.operations.get(running.id) == running
     assert store.events.list(operation=running.id).items == []
+
+
+def test_what_waits_is_dropped_with_its_action(store: Store) -> None:
+    table = a_table(store, action_types=frozenset({COMPACTION, CLEAN}))
+    waits, other = a_pending_operation(store, table, "1"), a_pending_operation(store, table, "2", {"action": CLEAN})
+    claimed = a_claimed_operation(store, table, "3")
+    elsewhere = a_pending_operation(store, a_table(store, "/w/other"), "1")
+
+    store.tables.change(table.id, TableChanges(action_types=frozenset({CLEAN})), now=NOON + SECOND)
+
+    dropped = store.operations.get(waits.id)
+    assert (dropped.status, dropped.reason) == (Status.DROPPED, taken_off(COMPACTION))
+    assert (dropped.finished_at, dropped.lease, dropped.is_deleted) == (NOON + SECOND, None, False)
+    assert [one.event.kind for one in store.events.list(operation=waits.id).items] == ["operation.dropped"]
+    assert [store.operations.get(one.id) for one in (other, claimed, elsewhere)] == [other, claimed, elsewhere]
+    reopened = store.operations.reopen(dropped.reopened(at=NOON, reason="again"), now=NOON, event=AGAIN)
+    assert reopened.status is Status.PENDING

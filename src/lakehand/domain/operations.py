@@ -164,6 +164,11 @@ def service_instant(action: Action, now: datetime) -> Instant:
     return Instant(f"{now.strftime('%Y%m%d%H%M%S')}{now.microsecond // 1000:03d}-{action}")
 
 
+def taken_off(action: Action) -> str:
+    """Why an operation is dropped whose action its table does not have any more."""
+    return f"{action} was taken off its table, so it must not run"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One attempt of an operation on an engine."""

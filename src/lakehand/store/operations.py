@@ -46,7 +46,7 @@ from lakehand.store.database import Database
 from lakehand.store.documents import storable_text
 from lakehand.store.events import EventWriter
 from lakehand.store.health import HealthWriter
-from lakehand.store.operation_hours import OperationHours, canceled_row, ended_row, retried_row
+from lakehand.store.operation_hours import OperationHours, ended_row, retried_row, waited_row
 from lakehand.store.operation_queries import (
     AT,
     BUSY,
@@ -271,7 +271,7 @@ class SqlOperations:
             seen = [OperationId(row.operation_id) for row in rows]
             if seen:
                 tx.execute(update(operations).where(c.operation_id.in_(seen), waits).values(ended))
-            self.hours.count(tx, (canceled_row(row, at) for row in rows))
+            self.hours.count(tx, (waited_row(row, at) for row in rows))
             return seen
 
         return self.database.write(write)
@@ -279,7 +279,7 @@ class SqlOperations:
     def end(self, tx: Connection, row: Row[Any], at: int, reason: str = "canceled on request") -> Row[Any]:
         values = CANCELED | {"reason": reason, "update_time": at, "finish_time": at}
         tx.execute(update(operations).where(c.operation_id == row.operation_id).values(values))
-        self.hours.count(tx, [canceled_row(row, at)])
+        self.hours.count(tx, [waited_row(row, at)])
         return row_of(tx, row.operation_id)
 
     def change(self, id: OperationId, changes: OperationChanges, *, now: datetime, event: Event) -> Operation:

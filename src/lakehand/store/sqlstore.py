@@ -19,12 +19,14 @@ from lakehand.store.events import EventWriter, SqlEvents
 from lakehand.store.fleet import SqlFleet
 from lakehand.store.health import HealthWriter, SqlHealthHistory
 from lakehand.store.inbox import SqlInbox
+from lakehand.store.operation_hours import OperationHours
 from lakehand.store.operations import SqlOperations
 from lakehand.store.partition_hints import PartitionHintWriter, SqlPartitions
 from lakehand.store.probes import SqlProbes
 from lakehand.store.schedules import SqlSchedules
 from lakehand.store.schema import instance
 from lakehand.store.tables import SqlStates, SqlTables
+from lakehand.store.waiting_operations import WaitingOperations
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class SqlStore(Store):
         events, health = EventWriter(database.dialect), HealthWriter(database.dialect)
         self.database = database
         self.clock = DatabaseClock(database)
-        self.tables = SqlTables(database)
+        self.tables = SqlTables(database, WaitingOperations(events, OperationHours(database.dialect)))
         self.operations = SqlOperations(database, events, health)
         self.probes = SqlProbes(database, health)
         self.schedules = SqlSchedules(database)

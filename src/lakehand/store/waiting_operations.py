@@ -1,29 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a change of a table means for its waiting operations, in the transaction that changes the table."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, case, or_, update
+from sqlalchemy import Connection, Row, and_, case, or_, select, update
 
-from lakehand.domain.operations import OperationChanges, Status
+from lakehand.domain.actions import Action
+from lakehand.domain.events import Event
+from lakehand.domain.operations import OperationChanges, OperationId, Status, taken_off
 from lakehand.domain.tables import TableChanges, TableId
-from lakehand.store.operation_rows import FOLLOWED
+from lakehand.store.events import EventWriter
+from lakehand.store.operation_hours import OperationHours, waited_row
+from lakehand.store.operation_rows import FOLLOWED, RELEASED
 from lakehand.store.schema import operation
 
 c = operation.c
+COUNTED = (c.operation_id, c.action, c.run_times, c.schedule_time)
 IS_WAITING = c.status == Status.PENDING.value
 
 
-def follow_table(tx: Connection, table: TableId, changes: TableChanges, at: int) -> None:
-    """Waiting operations get the table's new priority, queue and owner, unless their requests set them."""
-    given = {name: getattr(changes, name) for name in FOLLOWED if getattr(changes, name) is not None}
-    if not given:
-        return
-    follows = {name: c[f"has_own_{name}"].is_not(True) for name in given}
-    differs = or_(*(and_(follows[name], c[name] != value) for name, value in given.items()))
-    values: dict[str, Any] = {name: case((follows[name], value), else_=c[name]) for name, value in given.items()}
-    change = update(operation).where(c.tbl_id == table, IS_WAITING, differs)
-    tx.execute(change.values(values | {"update_time": at}))
+@dataclass(frozen=True, slots=True)
+class WaitingOperations:
+    events: EventWriter
+    hours: OperationHours
+
+    def follow(self, tx: Connection, table: TableId, changes: TableChanges, at: int) -> None:
+        """They get the table's new priority, queue and owner, unless their requests set them."""
+        given = {name: getattr(changes, name) for name in FOLLOWED if getattr(changes, name) is not None}
+        if not given:
+            return
+        follows = {name: c[f"has_own_{name}"].is_not(True) for name in given}
+        differs = or_(*(and_(follows[name], c[name] != value) for name, value in given.items()))
+        values: dict[str, Any] = {name: case((follows[name], value), else_=c[name]) for name, value in given.items()}
+        change = update(operation).where(c.tbl_id == table, IS_WAITING, differs)
+        tx.execute(change.values(values | {"update_time": at}))
+
+    def drop(self, tx: Connection, table: TableId, actions: Collection[Action], at: int) -> None:
+        """End those of actions that the table has no more. What is leased is dropped at its admission."""
+        is_free = or_(c.lease_until.is_(None), c.lease_until <= at)
+        waits = and_(c.tbl_id == table, IS_WAITING, c.action.in_(sorted(map(str, actions))), is_free)
+        rows = tx.execute(select(*COUNTED).where(waits).order_by(c.operation_id).with_for_update()).all()
+        if not rows:
+            return
+        for action in sorted(actions):
+            ended = {"status": Status.DROPPED.value, "reason": taken_off(action), "update_time": at, "finish_time": at}
+            tx.execute(update(operation).where(waits, c.action == str(action)).values(RELEASED | ended))
+        self.events.write(tx, [dropped_event(table, row) for row in rows], at)
+        self.hours.count(tx, [waited_row(row, at, Status.DROPPED) for row in rows])
+
+
+def dropped_event(table: TableId, row: Row[Any]) -> Event:
+    why = taken_off(Action(row.action))
+    return Event(kind="operation.dropped", message=why, table=table, operation=OperationId(row.operation_id))
 
 
 def own_values(changes: OperationChanges) -> dict[str, Any]:

@@ -306,8 +306,8 @@ class Coordinator:
         return evaluation.started(f"operation {operation.id} was stored: {process.reason}")
 
     def reopen(self, operation: Operation, now: datetime) -> bool:
-        """A plan that was missing is there now, for instance because it was submitted early."""
-        why = "the plan that was gone is there again"
+        """Its plan was missing, for instance because it was submitted early, or its action was taken off the table."""
+        why = "its plan is in the table, and can run again"
         event = operation_event(operation, "operation.reopened", why)
         self.store.operations.reopen(operation.reopened(at=now, reason=why), now=now, event=event)
         return True

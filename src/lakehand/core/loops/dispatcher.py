@@ -19,7 +19,7 @@ from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.domain.errors import LakehandError, LeaseLost, RecoverProcessFailed, TryLater
 from lakehand.domain.events import operation_event
 from lakehand.domain.locations import BOUNDARY, Boundary
-from lakehand.domain.operations import Attempt, InstanceId, Operation, OperationId, Status
+from lakehand.domain.operations import Attempt, InstanceId, Operation, OperationId, Status, taken_off
 from lakehand.domain.processes import Drop, Failure, Remedy, Skip, TableProcess
 from lakehand.domain.routing import (
     AUTO,
@@ -220,6 +220,8 @@ class Dispatcher:
         self, table: Table, operation: Operation, now: datetime, overlapping: Sequence[Table] | None = None
     ) -> Admission:
         """Ask the factory for the process as it must run now. An error only delays this operation."""
+        if operation.process.action not in table.spec.action_types:
+            return Drop(reason=taken_off(operation.process.action))
         try:
             factory = self.plugins.factory(table.format, operation.process.action)
             operation = self.recovery.recover_if_needed(table, operation, now)
