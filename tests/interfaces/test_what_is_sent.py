@@ -3,6 +3,7 @@
 
 import shutil
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from lakehand.core.ports import AuditFilter
 from lakehand.domain.access import Role
 from lakehand.domain.actions import Action
-from lakehand.domain.operations import Operation, Status, taken_off
+from lakehand.domain.operations import InstanceId, Operation, Status, taken_off
 from lakehand.domain.processes import Instant
 from lakehand.domain.tables import Table, TableChanges, TableSpec
 from lakehand.rest import ApiContext
@@ -157,3 +158,52 @@ def test_what_waits_ends_with_the_reason_when_its_action_is_taken_off(
 
     operation = the_operation(store, table)
     assert (operation.status, operation.reason) == (Status.DROPPED, taken_off(Action("compaction")))
+
+
+REPEATS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"options": {"hoodie.compaction.target.io": "512"}}, {"options": {"hoodie.compaction.target.io": "1024"}}),
+    ({}, {"engine": "spark-submit"}),
+    ({"queue": "slow"}, {"queue": "vip"}),
+    ({}, {"retry_on_error": False}),
+]
+
+
+@pytest.mark.parametrize(("first", "then"), REPEATS)
+def test_a_repeat_that_says_something_else_changes_what_waits(
+    sender: Any, store: SqlStore, table: Table, first: dict[str, Any], then: dict[str, Any]
+) -> None:
+    plan: dict[str, Any] = {"table": table.id, "action": "compaction", "instant": INSTANT}
+    sender.submit(**plan, **first)
+    sender.submit(**plan)  # what it leaves out stays
+
+    sender.submit(**plan, **then)
+
+    operation = the_operation(store, table)
+    shown = {"options": operation.process.parameters.get("options"), "engine": operation.process.engine}
+    shown |= {"queue": operation.queue, "retry_on_error": operation.retry_on_error}
+    assert {name: shown[name] for name in then} == then
+    changed = [
+        one.event for one in store.events.list(operation=operation.id).items if one.event.kind.endswith("changed")
+    ]
+    assert [one.message.rpartition(": ")[2] for one in changed] == [*then]
+
+
+@pytest.mark.parametrize(("first", "then"), REPEATS)
+def test_a_repeat_that_says_something_else_is_refused_when_it_runs(
+    sender: Any, store: SqlStore, table: Table, first: dict[str, Any], then: dict[str, Any]
+) -> None:
+    plan: dict[str, Any] = {"table": table.id, "action": "compaction", "instant": INSTANT}
+    sender.submit(**plan, **first)
+    now = store.clock.now()
+    claimed = store.operations.claim(
+        the_operation(store, table), holder=InstanceId("one"), now=now, time_to_live=timedelta(hours=1)
+    )
+    assert claimed is not None
+    running = store.operations.save(claimed.moved_to(Status.SUBMITTED, at=now, reason="sent"), now=now)
+
+    sender.submit(**plan, **first)
+    with pytest.raises(Refused, match=f"is submitted: its {next(iter(then))} cannot be changed") as refused:
+        sender.submit(**plan, **then)
+
+    assert refused.value.code in ("conflict", "")
+    assert the_operation(store, table) == running

@@ -219,3 +219,35 @@ def test_a_token_of_one_owner_gives_no_operation_to_another(client: httpx.Client
 
     assert post(client, "/compact/submit", RFC | {"owner": "bob"}).status_code == 403
     assert post(client, "/compact/submit", RFC | {"owner": "ann"}).status_code == 200
+
+
+CHANGED: list[dict[str, object]] = [
+    {"resource": "8g:4g"}, {"parallelism": "7"}, {"extra_params": "hoodie.compaction.target.io=512"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", CHANGED)
+def test_a_repeat_changes_what_waits(client: httpx.Client, changed: dict[str, object]) -> None:
+    add_table(client, db_name="sales")
+    post(client, "/compact/submit", RFC)
+
+    assert post(client, "/compact/submit", RFC | changed).status_code == 200
+
+    parameters = client.get("/api/v1/operations/1").json()["parameters"]
+    now_is = {"resource": parameters["resource"], "parallelism": parameters["parallelism"]}
+    now_is["extra_params"] = ";".join(f"{key}={value}" for key, value in parameters["options"].items())
+    before = {name: RFC[name] for name in now_is}
+    assert now_is == before | changed
+
+
+@pytest.mark.parametrize("changed", CHANGED)
+def test_a_repeat_that_comes_too_late_is_refused(client: httpx.Client, changed: dict[str, object]) -> None:
+    add_table(client, db_name="sales")
+    post(client, "/compact/submit", RFC)
+    client.post("/api/v1/operations/1/cancel")
+
+    assert post(client, "/compact/submit", RFC).status_code == 200
+    refused = post(client, "/compact/submit", RFC | changed)
+
+    assert refused.status_code == 409
+    assert "operation 1" in refused.json()["error"]["message"]

@@ -36,7 +36,10 @@ def list_operations(
 
 @router.post("", status_code=201, responses={200: {"model": OperationAnswer, "description": "Stored already."}})
 def submit_operation(new: OperationRequest, context: Context, caller: Caller, response: Response) -> OperationAnswer:
-    """Submit an operation. The same table and instant again is the same operation, answered with 200."""
+    """Submit an operation. The same table and instant again is the same operation, answered with 200.
+
+    What it says otherwise changes the operation while it waits.
+    """
     operation, table, is_new = context.services.operations.submit(caller, new)
     response.status_code = 201 if is_new else 200
     return operation_answer(operation, table)

@@ -85,7 +85,7 @@ class SubmittedAnswer(BaseModel):
 
 @router.post("/{service}/submit")
 def submit(service: Service, request: SubmitRequest, context: Context, writer: Writer) -> SubmittedAnswer:
-    """Submit pending plans for execution. An upsert: repeating it changes nothing."""
+    """Submit pending plans for execution. An upsert: a repeat changes what waits, where it says something else."""
     action = ACTIONS[service]
     more = {
         **read_resource(request.resource),

@@ -2,17 +2,18 @@
 """The inbox: stores a batch of notifications in one transaction of a few statements, repeats included."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, func, literal_column, or_, select, update
 
-from lakehand.domain.errors import Moved
+from lakehand.domain.errors import Conflict, Moved
 from lakehand.domain.events import Event
 from lakehand.domain.notifications import InboxRow
-from lakehand.domain.operations import MOST_UNFINISHED, NewOperation
+from lakehand.domain.operations import MOST_UNFINISHED, NewOperation, Operation
 from lakehand.domain.processes import Instant, TableProcess
 from lakehand.domain.tables import TableId, TableSpec
 from lakehand.store.clock import to_millis
@@ -22,10 +23,12 @@ from lakehand.store.dialects import insert_missing
 from lakehand.store.events import EventWriter
 from lakehand.store.operation_queries import UNFINISHED_WORDS
 from lakehand.store.operation_rows import new_row as operation_row
+from lakehand.store.operation_rows import to_operation
 from lakehand.store.partition_hints import PartitionHintWriter
 from lakehand.store.schedules import WAKE_ALL
 from lakehand.store.schema import Digest, Id, Key, operation, schedule, tbl
 from lakehand.store.table_rows import key_of, new_row, revived_row, schedule_rows
+from lakehand.store.waiting_operations import change_repeated
 
 ORIGIN = "wire"
 t = tbl.c
@@ -38,9 +41,7 @@ KNOWN = ListStatement(
 )
 NOTIFIED = ListStatement(lambda ids: update(tbl).where(t.id.in_(ids)).values(notify_time=bindparam("now")), [Id])
 STORED = ListStatement(
-    lambda pairs: select(o.tbl_id, o.instant, o.action).where(
-        or_(*(and_(o.tbl_id == a, o.instant == b) for a, b in pairs))
-    ),
+    lambda pairs: select(o.tbl_id, o.instant).where(or_(*(and_(o.tbl_id == a, o.instant == b) for a, b in pairs))),
     [Id, Key],
 )
 WORDS: list[ColumnElement[str]] = [
@@ -48,6 +49,9 @@ WORDS: list[ColumnElement[str]] = [
 ]  # compiled once: no list to be filled in
 UNFINISHED_COUNTS = ListStatement(
     lambda ids: select(o.tbl_id, func.count()).where(o.tbl_id.in_(ids), o.status.in_(WORDS)).group_by(o.tbl_id), [Id]
+)
+WHOLE = ListStatement(
+    lambda pairs: select(operation).where(or_(*(and_(o.tbl_id == a, o.instant == b) for a, b in pairs))), [Id, Key]
 )
 MOST_RECENT = 100_000
 Pair = tuple[int, str]  # table, instant
@@ -62,7 +66,8 @@ class SqlInbox:
     insert_tables: BatchInsert = field(init=False)
     insert_schedules: BatchInsert = field(init=False)
     insert_operations: BatchInsert = field(init=False)
-    recent: set[Pair] = field(default_factory=set)  # (table, instant) of operations stored here
+    # Operations stored here, with what their last repeat asked for; None: nothing was compared yet.
+    recent: dict[Pair, int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.insert_tables = BatchInsert(insert_missing(self.database.dialect, tbl))
@@ -144,13 +149,32 @@ class SqlInbox:
             return []
         # An insert that conflicts costs more than a select. Either is right; the recent ones decide which is tried.
         repeated = sorted(pair for pair in wanted if pair in self.recent)
-        stored = {(found[0], found[1]): str(found[2]) for found in STORED.rows(tx, repeated)}
-        taken = [other_action(*pair, word, wanted[pair][0].process) for pair, word in stored.items()]
+        stored = {(found[0], found[1]) for found in STORED.rows(tx, repeated)}
         fresh, events = self.within_cap(tx, sorted(pair for pair in wanted if pair not in stored))
         if fresh:
             self.insert_operations.run(tx, [self.operation_of(pair, *wanted[pair], now) for pair in fresh])
-            self.remember(fresh)
-        return [*events, *(event for event in taken if event)]
+            self.remember(dict.fromkeys(fresh))
+        return [*events, *self.change_repeated(tx, stored, wanted, now)]
+
+    def change_repeated(
+        self, tx: Connection, stored: Collection[Pair], wanted: Mapping[Pair, tuple[InboxRow, Row[Any]]], now: int
+    ) -> Sequence[Event]:
+        """Update those that wait with what their repeats say otherwise. Writers cannot be refused: the rest is left."""
+        by_row = {id(row): asked_of(row) for row in {id(wanted[pair][0]): wanted[pair][0] for pair in stored}.values()}
+        asked = {pair: by_row[id(wanted[pair][0])] for pair in stored}
+        unknown = sorted(pair for pair in stored if self.recent.get(pair) != asked[pair])
+        events: list[Event] = []
+        for row in WHOLE.rows(tx, unknown):
+            pair, known = (row.tbl_id, row.instant), to_operation(row)
+            new = self.new_operation(pair, wanted[pair][0])
+            if known.process.action != new.process.action:
+                events.append(other_action(known, new.process))
+                continue
+            with suppress(Conflict):
+                # Its queue and owner may have been changed by a person since the first request.
+                change_repeated(tx, known, replace(new, queue=None, owner=None), now)
+            self.remember({pair: asked[pair]})
+        return events
 
     def within_cap(self, tx: Connection, fresh: Sequence[Pair]) -> tuple[Sequence[Pair], Sequence[Event]]:
         """Those that may be stored: the newest of each table, up to the cap of unfinished operations."""
@@ -171,15 +195,17 @@ class SqlInbox:
         return sorted(chosen), events
 
     def operation_of(self, pair: Pair, row: InboxRow, table: Row[Any], now: int) -> dict[str, Any]:
-        instant, process = Instant(pair[1]), row.process
-        assert process is not None
-        new = NewOperation(
-            table=TableId(pair[0]), instant=instant, process=process, queue=row.queue, owner=row.owner, origin=ORIGIN,
-            retry_on_error=row.retry_on_error, wanted_engine=row.engine,
-        )  # fmt: skip
-        return {**operation_row(new, table, now), "plan_instant": process.instant or instant}
+        new = self.new_operation(pair, row)
+        return {**operation_row(new, table, now), "plan_instant": new.process.instant or new.instant}
 
-    def remember(self, pairs: Iterable[Pair]) -> None:
+    def new_operation(self, pair: Pair, row: InboxRow) -> NewOperation:
+        assert row.process is not None
+        return NewOperation(
+            table=TableId(pair[0]), instant=Instant(pair[1]), process=row.process, queue=row.queue, owner=row.owner,
+            origin=ORIGIN, retry_on_error=row.retry_on_error, wanted_engine=row.engine,
+        )  # fmt: skip
+
+    def remember(self, pairs: Mapping[Pair, int | None]) -> None:
         if len(self.recent) > MOST_RECENT:
             self.recent.clear()
         self.recent.update(pairs)
@@ -212,15 +238,16 @@ def newest(pairs: Sequence[Pair], count: int) -> Sequence[Pair]:
     return sorted(pairs, key=lambda pair: pair[1].ljust(17, "0"), reverse=True)[:count]
 
 
-def other_action(table: int, instant: str, stored: str, wanted: TableProcess | None) -> Event | None:
+def asked_of(row: InboxRow) -> int:
+    """Differs where two requests for the same instant ask for something else."""
+    assert row.process is not None
+    return hash((row.process.action, repr(row.process.parameters), row.engine, row.retry_on_error))
+
+
+def other_action(stored: Operation, wanted: TableProcess) -> Event:
     """An instant is one plan of one action; a writer cannot be refused, so the operator is told."""
-    if wanted is None or stored == wanted.action:
-        return None
-    return Event.counted(
-        "intake.other-action",
-        f"{wanted.action} was asked for at {instant}, an instant of {stored}: nothing was stored",
-        table=TableId(table),
-    )
+    message = f"{wanted.action} was asked for at {stored.instant}, an instant of {stored.process.action}"
+    return Event.counted("intake.other-action", f"{message}: nothing was stored", table=stored.table)
 
 
 def too_many(table: int, dropped: int, unfinished: int) -> Event:

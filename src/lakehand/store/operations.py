@@ -5,6 +5,7 @@ A lease is a compare-and-set with a fresh token, which every later write repeats
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -39,6 +40,7 @@ from lakehand.domain.operations import (
     Status,
 )
 from lakehand.domain.processes import Instant
+from lakehand.domain.repeats import differences, repeated
 from lakehand.domain.rules import Busy, Closed, DispatchQueue
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import NOW, span_to_millis, to_millis, to_time
@@ -93,7 +95,7 @@ from lakehand.store.schema import event as events
 from lakehand.store.schema import operation as operations
 from lakehand.store.schema import tbl as tables
 from lakehand.store.tables import chunks
-from lakehand.store.waiting_operations import own_values
+from lakehand.store.waiting_operations import change_repeated, own_values
 
 c = operations.c
 FINISHED_WORDS = sorted({status.value for status in Status} - set(UNFINISHED_WORDS))
@@ -281,6 +283,20 @@ class SqlOperations:
         tx.execute(update(operations).where(c.operation_id == row.operation_id).values(values))
         self.hours.count(tx, [waited_row(row, at)])
         return row_of(tx, row.operation_id)
+
+    def repeat(self, known: Operation, new: NewOperation, *, now: datetime, event: Event) -> Operation:
+        at = to_millis(now)
+
+        def write(tx: Connection) -> Row[Any]:
+            stored = to_operation(row_of(tx, known.id, lock=True))
+            if names := change_repeated(tx, stored, new, at):
+                told = replace(event, message=f"{event.message}: {', '.join(names)}")
+                self.note(tx, told, stored.id, stored.table, at)
+            return row_of(tx, known.id)
+
+        if not differences(known, repeated(known, new)):
+            return known
+        return to_operation(self.database.write(write))
 
     def change(self, id: OperationId, changes: OperationChanges, *, now: datetime, event: Event) -> Operation:
         at = to_millis(now)

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a change of a table means for its waiting operations, in the transaction that changes the table."""
+"""What changes operations that wait: a change of their table, a repeat of their request, or a person."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, or_, select, update
 
 from lakehand.domain.actions import Action
+from lakehand.domain.errors import Conflict
 from lakehand.domain.events import Event
-from lakehand.domain.operations import OperationChanges, OperationId, Status, taken_off
+from lakehand.domain.operations import NewOperation, Operation, OperationChanges, OperationId, Status, taken_off
+from lakehand.domain.repeats import differences, repeated
 from lakehand.domain.tables import TableChanges, TableId
+from lakehand.store.documents import to_document
 from lakehand.store.events import EventWriter
 from lakehand.store.operation_hours import OperationHours, waited_row
 from lakehand.store.operation_rows import FOLLOWED, RELEASED
@@ -39,8 +42,7 @@ class WaitingOperations:
 
     def drop(self, tx: Connection, table: TableId, actions: Collection[Action], at: int) -> None:
         """End those of actions that the table has no more. What is leased is dropped at its admission."""
-        is_free = or_(c.lease_until.is_(None), c.lease_until <= at)
-        waits = and_(c.tbl_id == table, IS_WAITING, c.action.in_(sorted(map(str, actions))), is_free)
+        waits = and_(c.tbl_id == table, IS_WAITING, c.action.in_(sorted(map(str, actions))), is_free(at))
         rows = tx.execute(select(*COUNTED).where(waits).order_by(c.operation_id).with_for_update()).all()
         if not rows:
             return
@@ -54,6 +56,28 @@ class WaitingOperations:
 def dropped_event(table: TableId, row: Row[Any]) -> Event:
     why = taken_off(Action(row.action))
     return Event(kind="operation.dropped", message=why, table=table, operation=OperationId(row.operation_id))
+
+
+def is_free(at: int) -> ColumnElement[bool]:
+    return or_(c.lease_until.is_(None), c.lease_until <= at)
+
+
+def change_repeated(tx: Connection, stored: Operation, new: NewOperation, at: int) -> Sequence[str]:
+    """What a repeated request has changed in the operation, by name. Raises Conflict if it does not wait any more."""
+    wanted = repeated(stored, new)
+    names = differences(stored, wanted)
+    if not names:
+        return names
+    values: dict[str, Any] = {"engine": wanted.process.engine, "parameters": to_document(wanted.process.parameters)}
+    values |= {"wanted_engine": wanted.wanted_engine, "retry_on_error": wanted.retry_on_error, "update_time": at}
+    own = own_values(OperationChanges(priority=new.priority, queue=new.queue, owner=new.owner))
+    change = update(operation).where(c.operation_id == stored.id, IS_WAITING, is_free(at)).values(values | own)
+    if tx.execute(change).rowcount == 0:
+        state = "being given to its engine" if stored.status is Status.PENDING else stored.status
+        raise Conflict(
+            f"operation {stored.id} at {stored.instant} is {state}: its {', '.join(names)} cannot be changed any more"
+        )
+    return names
 
 
 def own_values(changes: OperationChanges) -> dict[str, Any]:

@@ -141,6 +141,12 @@ class Operations(Protocol):
         schedule forgets that it failed. Otherwise a finished one stays as it is.
         """
 
+    def repeat(self, known: Operation, new: NewOperation, *, now: datetime, event: Event) -> Operation:
+        """Change what a repeated request says otherwise, while it waits. Raises Conflict if it does not wait any more.
+
+        The event comes along if something was changed, with the names of that.
+        """
+
     def change(self, id: OperationId, changes: OperationChanges, *, now: datetime, event: Event) -> Operation:
         """Change a pending operation; from now on the values are its own. Raises Conflict when it is not pending."""
 

@@ -133,6 +133,9 @@ class OperationService:
         if not is_new:
             check_same_action(operation, process)
             check_same_flags(operation, process)
+            event = operation_event(operation, "operation.changed", f"changed by a repeated request of {by}")
+            event = replace(event, detail={"by": by})
+            operation = self.store.operations.repeat(operation, new, now=now, event=event)
         self.wake()
         return operation, is_new
 
