@@ -118,7 +118,7 @@ def test_odd_parameters_straight_to_the_job_harm_nothing(
     held = straight(service, history, expire=[ids[0], ids[1], ids[2], ids[-1], 7])
     assert (held["expired"], held["kept"]) == ([], [ids[0], ids[1], ids[2], ids[-1]])
     for odd in ({"older_than": now()}, {"older_than": "x"}, {"expire": "all"}, {"expire": [str(ids[3])]}):
-        with pytest.raises(Exception, match=r"h is deleted|no time|no list of numbers"):
+        with pytest.raises(Exception, match=r"h is deleted|not a time|not a list of numbers"):
             straight(service, history, **{"expire": ids, **odd})
     with pytest.raises(Exception, match="the work was for"):
         straight(service, history, expire=ids, location=f"{history}/../{history.name}/.")
