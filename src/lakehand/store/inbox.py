@@ -160,8 +160,9 @@ class SqlInbox:
         self, tx: Connection, stored: Collection[Pair], wanted: Mapping[Pair, tuple[InboxRow, Row[Any]]], now: int
     ) -> Sequence[Event]:
         """Update those that wait with what their repeats say otherwise. Writers cannot be refused: the rest is left."""
-        by_row = {id(row): asked_of(row) for row in {id(wanted[pair][0]): wanted[pair][0] for pair in stored}.values()}
-        asked = {pair: by_row[id(wanted[pair][0])] for pair in stored}
+        requests = {id(row): row for row, _ in (wanted[pair] for pair in stored)}
+        by_request = {number: asked_of(row) for number, row in requests.items()}  # each may have many instants
+        asked = {pair: by_request[id(wanted[pair][0])] for pair in stored}
         unknown = sorted(pair for pair in stored if self.recent.get(pair) != asked[pair])
         events: list[Event] = []
         for row in WHOLE.rows(tx, unknown):

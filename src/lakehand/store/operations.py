@@ -290,8 +290,8 @@ class SqlOperations:
         def write(tx: Connection) -> Row[Any]:
             stored = to_operation(row_of(tx, known.id, lock=True))
             if names := change_repeated(tx, stored, new, at):
-                told = replace(event, message=f"{event.message}: {', '.join(names)}")
-                self.note(tx, told, stored.id, stored.table, at)
+                changed = replace(event, message=f"{event.message}: {', '.join(names)}")
+                self.note(tx, changed, stored.id, stored.table, at)
             return row_of(tx, known.id)
 
         if not differences(known, repeated(known, new)):
