@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-from lakehand.domain.texts import visible
+from lakehand.domain.texts import ago, span, visible
 
 INTERVAL = 0.5  # seconds between two requests of --watch
 WIDE = 200  # columns without a terminal
@@ -122,25 +122,12 @@ def parse_time(text: str | None) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 
-def span(seconds: float) -> str:
-    """340 ms, 12 s, 3 min, 5 h, 2 d."""
-    if seconds < 1:
-        return f"{round(seconds * 1000)} ms"
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-
-
 def when(text: str | None, now: datetime | None = None) -> str:
     """How long ago, or in how long."""
     moment = parse_time(text)
     if moment is None:
         return "–"
-    seconds = ((now or datetime.now(timezone.utc)) - moment).total_seconds()
-    if abs(seconds) < 1:
-        return "now"
-    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
+    return ago(((now or datetime.now(timezone.utc)) - moment).total_seconds())
 
 
 def took(start: str | None, end: str | None, now: datetime | None = None) -> str:

@@ -7,8 +7,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lakehand.api.alerts import SilenceRequest, TestRequest
-from lakehand.api.fields import printable
-from lakehand.inputs.faults import invalid
+from lakehand.api.fields import describe_faults, printable
 
 
 class TestModel(BaseModel):
@@ -43,5 +42,5 @@ def fault(shape: type, document: Any) -> str:
     try:
         TypeAdapter(shape).validate_python(document, from_attributes=True)
     except ValidationError as error:
-        return str(invalid(error))
+        return describe_faults(error.errors())
     return ""

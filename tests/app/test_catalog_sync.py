@@ -16,8 +16,7 @@ from lakehand.app import wiring
 from lakehand.app.settings import load
 from lakehand.app.wiring import Service
 from lakehand.core.ports import TableFilter
-from lakehand.core.services.catalog_changes import Absent
-from lakehand.core.services.catalog_listing import named
+from lakehand.core.services.catalog_changes import Absent, named
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.tables import Format, Table, TableSpec
 from lakehand.store import migrate

@@ -8,7 +8,7 @@ import pytest
 from lakehand.api.tables import SettingAnswer
 from lakehand.app.plugins import PluginConfig, load
 from lakehand.core.plugins.registry import Plugins
-from lakehand.core.services.table_settings import effective_settings
+from lakehand.core.services.explain import effective_settings
 from lakehand.domain.tables import Format, Table, TableId, TableSpec
 
 NOW = datetime(2026, 11, 17, tzinfo=timezone.utc)

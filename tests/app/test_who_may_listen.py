@@ -9,8 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from lakehand.api.access import TokenRequest
-from lakehand.app.local_tokens import local_tokens
-from lakehand.app.server import check_access, warn_if_open
+from lakehand.app.access import check_access, local_tokens, warn_if_open
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.core.ports import AuditFilter

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 import lakehand
-from lakehand.cli.info import plugins_view
+from lakehand.cli.service import plugins_view
 from lakehand.cli.views import card, health_line
 from lakehand.demo.console import DemoConsole
 from lakehand.domain.actions import Action

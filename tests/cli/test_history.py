@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lakehand.cli.errors import CommandFailed
 from lakehand.cli.history import Plot, history_view, letters_of, start_of
+from lakehand.cli.options import CommandFailed
 from lakehand.client import Document
 from lakehand.domain.health import HealthPoint
 from lakehand.output import SafeConsole

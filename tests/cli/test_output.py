@@ -7,7 +7,8 @@ from datetime import datetime, timezone
 import pytest
 from rich.text import Text
 
-from lakehand.output import follow, span, took, when
+from lakehand.domain.texts import span
+from lakehand.output import follow, took, when
 
 NOON = datetime(2026, 11, 15, 12, 0, tzinfo=timezone.utc)
 STEPS = ["pending", "running", "running", "succeeded"]

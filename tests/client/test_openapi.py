@@ -17,8 +17,7 @@ import pytest
 from lakehand.client import LakehandClient, StillRunning, groups
 from lakehand.client.answers import OURS, bound
 from lakehand.client.groups import Call, Groups, Listing
-from lakehand.client.outcomes import Outcome
-from lakehand.client.retries import NO_RETRIES
+from lakehand.client.outcomes import NO_RETRIES, Outcome
 from lakehand.client.steps import Request
 from tests.test_docs import described
 

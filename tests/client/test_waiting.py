@@ -8,8 +8,7 @@ import pytest
 
 from lakehand.client import LakehandClient, OperationFailed, StillRunning
 from lakehand.client.operation_calls import wait_for_operation
-from lakehand.client.outcomes import Outcome
-from lakehand.client.retries import NO_RETRIES
+from lakehand.client.outcomes import NO_RETRIES, Outcome
 from lakehand.client.steps import Sleep
 from lakehand.domain.operations import Status
 from lakehand.domain.processes import Failure

@@ -4,8 +4,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
-from lakehand.core.services.catalog_changes import Absent, CatalogChanges, changes_of
-from lakehand.core.services.catalog_listing import Listing, named
+from lakehand.core.services.catalog_changes import Absent, CatalogChanges, Listing, changes_of, named
 from lakehand.domain.tables import Format, Table, TableId, TableReference, TableSpec
 from tests.kit.sentences import Sentences
 

@@ -3,7 +3,7 @@
 
 from datetime import timedelta
 
-from lakehand.api.explain import ActionAnswer, ExplanationAnswer
+from lakehand.api.operations import ActionAnswer, ExplanationAnswer
 from lakehand.core.services.explain import Explainer
 from lakehand.domain.notifications import Notification
 from lakehand.domain.processes import Skip

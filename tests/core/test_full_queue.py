@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.api.explain import ActionAnswer
+from lakehand.api.operations import ActionAnswer
 from lakehand.core.loops import dispatcher
 from lakehand.core.services.explain import Explainer
 from lakehand.domain.errors import Unavailable

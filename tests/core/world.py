@@ -33,8 +33,7 @@ from lakehand.domain.access import Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.locations import Boundary, Warehouses
 from lakehand.domain.operations import Handle, InstanceId, Operation, Status
-from lakehand.domain.processes import Drop, Finding, Instant, Json, Skip, TableProcess, Verdict
-from lakehand.domain.retries import RetryPolicy
+from lakehand.domain.processes import Drop, Finding, Instant, Json, RetryPolicy, Skip, TableProcess, Verdict
 from lakehand.domain.rules import Limits
 from lakehand.domain.tables import Format, Table, TableReference, TableSpec
 from lakehand.formats.hudi.notifications import HudiNotifications

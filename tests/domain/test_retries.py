@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from lakehand.domain.processes import Failure, Remedy
-from lakehand.domain.retries import RetryPolicy, back_off
+from lakehand.domain.processes import Failure, Remedy, RetryPolicy, back_off
 
 POLICY = RetryPolicy(max_attempts=3, first_delay=timedelta(seconds=10), longest_delay=timedelta(seconds=60))
 

@@ -8,7 +8,7 @@ import pytest
 
 from lakehand.app.settings import Settings
 from lakehand.domain.errors import Invalid
-from lakehand.engines.spark_submit import clock
+from lakehand.engines.spark_submit.application import end_of, machine, machine_time, machine_token
 from lakehand.engines.spark_submit.settings import KEYS, SHARED, Resources, read_settings, resource_properties
 from lakehand.jobs import leases
 from lakehand.spi import LeaseGrant
@@ -77,19 +77,19 @@ def test_it_is_off_until_it_is_named_and_takes_what_the_warm_driver_has(tmp_path
 
 
 def test_the_application_reads_a_token_as_the_engine_means_it() -> None:
-    before, token, after = leases.clock(), clock.token(), leases.clock()
+    before, token, after = leases.clock(), machine_token(), leases.clock()
     moment = leases.MachineClock().moment(token)
 
     assert moment is not None
     assert before - 0.001 <= moment <= after
-    assert clock.ends_at(LeaseGrant(heartbeat_token=token, time_to_live=timedelta(seconds=9))) == moment + 9
+    assert end_of(LeaseGrant(heartbeat_token=token, time_to_live=timedelta(seconds=9))) == moment + 9
 
 
-@pytest.mark.parametrize("token", [None, "", "other:1.0", f"{clock.machine()}:", f"{clock.machine()}:soon", "1.0"])
+@pytest.mark.parametrize("token", [None, "", "other:1.0", f"{machine()}:", f"{machine()}:soon", "1.0"])
 def test_a_token_that_is_not_of_this_machine_grants_nothing(token: str | None) -> None:
     assert leases.MachineClock().moment(token) is None
-    assert clock.ends_at(LeaseGrant(heartbeat_token=token, time_to_live=timedelta(days=1))) < clock.now()
+    assert end_of(LeaseGrant(heartbeat_token=token, time_to_live=timedelta(days=1))) < machine_time()
 
 
 def test_a_token_from_the_future_grants_nothing() -> None:
-    assert leases.MachineClock().moment(f"{clock.machine()}:{clock.now() + 60:.3f}") is None
+    assert leases.MachineClock().moment(f"{machine()}:{machine_time() + 60:.3f}") is None

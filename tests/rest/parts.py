@@ -31,13 +31,11 @@ from lakehand.core.services.alerts import AlertService
 from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService, ServedCatalog
 from lakehand.core.services.drains import DrainService
-from lakehand.core.services.explain import Explainer
+from lakehand.core.services.explain import Explainer, effective_settings
 from lakehand.core.services.fleet import FleetService
-from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.services import Services
-from lakehand.core.services.table_settings import effective_settings
-from lakehand.core.services.tables import TableService
+from lakehand.core.services.tables import HealthService, TableService
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.alerts import AlertChanges, AlertId, AlertKind, AlertRules, Cause
@@ -77,6 +75,7 @@ ACTIONS = frozenset(Action.register(name) for name in ("compaction", "clustering
 LOCATION = "/data/trips"
 ROOT = Caller(name="root", role=Role.ADMIN)
 INSTANT = "20261114191013982"
+PATIENT = 25.0  # seconds: no test of what is stored depends on how busy the machine is
 
 
 class NothingToDo(ProcessFactory):
@@ -216,6 +215,8 @@ def context_over(
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
+        wire_timeout=PATIENT,
+        commits_timeout=PATIENT,
     )
 
 

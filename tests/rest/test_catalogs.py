@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from lakehand.core.services import catalog_listing
+from lakehand.core.services import catalog_changes
 from lakehand.core.services import catalogs as catalog_service
 from lakehand.core.services.catalogs import CatalogService
 from lakehand.domain.tables import Catalog, Table, TableReference
@@ -183,7 +183,7 @@ def test_a_catalog_that_lists_without_end_is_cut_and_nothing_is_retired(
 ) -> None:
     monkeypatch.setattr(catalog_service, "BATCH", 10)
     context_over(store, listed=Listed(["orders"])).services.catalogs.sync_now("lake")
-    monkeypatch.setattr(catalog_listing, "MOST_TABLES", 30)
+    monkeypatch.setattr(catalog_changes, "MOST_TABLES", 30)
     endless = context_over(store, listed=CutListing(1000)).services.catalogs
     report = endless.sync_now("lake", accept_empty=True)
 

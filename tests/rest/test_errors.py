@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from lakehand.api.explain import ExplanationAnswer
+from lakehand.api.operations import ExplanationAnswer
 from lakehand.core.services.explain import Explainer
 from lakehand.domain.errors import PluginBroken, Unavailable
 from lakehand.domain.tables import TableId

@@ -16,6 +16,7 @@ from lakehand.domain.notifications import Notification, RefusedNotification
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.hudi_client import Recording, recordings
+from tests.kit.polling import wait_for
 from tests.rest.parts import INSTANT, LOCATION, add_table, context_over, items, kinds, wire, with_engines, with_security
 
 CALLBACK = "/v1/hoodie/service/callback"
@@ -333,13 +334,13 @@ def test_writers_are_answered_while_the_database_hangs_and_it_is_stored_later(
     context: ApiContext, client_of: ClientOf, store: SqlStore
 ) -> None:
     hang = threading.Event()
-    client = client_of(replace(context, intake=away(context.intake, hang)))
+    client = client_of(replace(context, intake=away(context.intake, hang), wire_timeout=0.2))
 
     assert send(client, wire())["stored"] is False
     assert client.get("/health/live").status_code == 200
     hang.set()
 
-    assert send(client, wire(instant=""))["stored"] is True
+    wait_for(lambda: send(client, wire(instant=""))["stored"], "an answer after the database is back")
     assert len(items(client, "/api/v1/operations")) == 1
 
 

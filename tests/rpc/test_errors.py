@@ -28,7 +28,7 @@ from lakehand.rpc.errors import DeadlinePassed
 from lakehand.rpc.generated import access_pb2, operations_pb2, service_pb2, tables_pb2
 from lakehand.rpc.generated.table_pb2 import Properties
 from lakehand.rpc.methods import SERVICES
-from lakehand.rpc.standard_services import MOST_CALLS
+from lakehand.rpc.server import MOST_CALLS
 from lakehand.store import SqlStore
 from tests.kit.polling import wait_for
 from tests.rest.parts import with_security, with_services

@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from lakehand.api import access, alerts, catalogs, events, explain, fleet, operations, service, tables
+from lakehand.api import access, alerts, catalogs, events, fleet, operations, service, tables
 from lakehand.rpc.generated import (
     access_pb2,
     alerts_pb2,
@@ -43,8 +43,8 @@ SHAPES: list[tuple[type[Message], type, set[str]]] = [
     (tables_pb2.FindTableRequest, tables.FindQuery, set()),
     (tables_pb2.GetTableHealthRequest, tables.HistoryQuery, {"id"}),
     (tables_pb2.GetTableHealthResponse, tables.HistoryAnswer, set()),
-    (tables_pb2.ActionExplanation, explain.ActionAnswer, set()),
-    (tables_pb2.ExplainTableResponse, explain.ExplanationAnswer, set()),
+    (tables_pb2.ActionExplanation, operations.ActionAnswer, set()),
+    (tables_pb2.ExplainTableResponse, operations.ExplanationAnswer, set()),
     (operation_pb2.OperationEnd, tables.OperationEndAnswer, set()),
     (table_pb2.TableName, tables.TableName, set()),
     (event_pb2.Event, events.EventAnswer, set()),

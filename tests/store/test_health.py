@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from lakehand.api.tables import HistoryQuery
 from lakehand.core.loops.cleaning import HistoryCleaner
 from lakehand.core.ports import Store
-from lakehand.core.services.health import HealthService
+from lakehand.core.services.tables import HealthService
 from lakehand.domain.errors import LeaseLost
 from lakehand.domain.health import MOST_POINTS, HealthPoint
 from lakehand.domain.operations import Status

@@ -26,6 +26,12 @@ _FOREIGN = ("spark.", "hadoop.", "fs.", "java.", "javax.")
 _LOADING = re.compile(r"(^|[._-])(class|classes|classpath|jars?|script|command)($|[._-])", re.IGNORECASE)
 _SECRET = re.compile(r"password|secret|token|credential|access[._-]?key|private[._-]?key", re.IGNORECASE)
 _LOCK_PROVIDERS = "org.apache.hudi."
+MOST_FAULTS = 10  # that an error names
+# Of dataclasses and of models: the same fault, the same words.
+FAULTS = {
+    "unexpected_keyword_argument": "Extra inputs are not permitted",
+    "dataclass_type": "Input should be a valid dictionary or object to extract fields from",
+}
 
 
 def about(
@@ -202,3 +208,14 @@ def seconds(span: timedelta | None) -> float | None:
 
 def span(seconds: float | None) -> timedelta | None:
     return None if seconds is None else timedelta(seconds=seconds)
+
+
+def describe_faults(faults: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with a request, from what pydantic found; the same words in every interface."""
+    return "; ".join(describe_fault(fault) for fault in faults[:MOST_FAULTS])
+
+
+def describe_fault(fault: Mapping[str, Any]) -> str:
+    where = ".".join(str(part) for part in fault.get("loc", ()))[:200]
+    words = FAULTS.get(str(fault.get("type")), str(fault.get("msg", "not understood")))
+    return f"{where}: {words.removeprefix('Value error, ')[:500]}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and answers about operations."""
+"""Requests and answers about operations, and why a table has some or none."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from lakehand.api.fields import (
     answer,
     property_key,
 )
-from lakehand.api.tables import TableName, table_name
+from lakehand.api.tables import TableAnswer, TableName, table_name
 from lakehand.domain.events import StoredEvent
 from lakehand.domain.operations import FINAL, Attempt, Operation, Status
 from lakehand.domain.processes import Failure, Remedy
@@ -210,3 +210,31 @@ def filled(shape: type[A], operation: Operation, table: Table, **more: Any) -> A
 
 def failure_answer(failure: Failure | None) -> FailureAnswer | None:
     return None if failure is None else answer(FailureAnswer, failure)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionAnswer(Answer):
+    action: str
+    wanted: bool
+    now: str = field(metadata=about("One sentence: what runs, what waits, or why nothing is done."))
+    evaluated_at: Moment | None = field(
+        metadata=about("When it was last evaluated. Without a change, the last reason holds.")
+    )
+    last_decision: Moment | None = field(
+        metadata=about("When the table was last read for a decision: the numbers in `now` are of that time.")
+    )
+    last_start: Moment | None
+    next_evaluation: Moment | None
+    unfinished: list[OperationAnswer]  # those that run, and the oldest of those that wait
+    last_finished: OperationAnswer | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplanationAnswer(Answer):
+    """Why something runs on a table or not, and when it is evaluated next."""
+
+    table: TableAnswer
+    summary: str
+    next_evaluation: Moment | None
+    actions: list[ActionAnswer]
+    events: list[EventAnswer]

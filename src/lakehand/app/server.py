@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from lakehand.app import wiring
+from lakehand.app.access import check_access, warn_if_open
 from lakehand.app.bounded_http import Bounds, Connections, bounded_http, fitting
 from lakehand.app.home import owner_only_files
 from lakehand.app.settings import Settings
 from lakehand.app.tls import HSTS, Certificates, bounded_https
 from lakehand.app.wiring import Service
-from lakehand.domain.errors import Invalid, Unavailable
+from lakehand.domain.errors import Unavailable
 from lakehand.observe import logs
 from lakehand.rest import ApiContext, Security, build_app
 from lakehand.rest.refusals import Hosts, Refusals
@@ -106,36 +107,6 @@ def report_config(settings: Settings) -> None:
     for warning in settings.config.warnings:
         log.warning(warning)
     log.info(settings.config.sentence)
-
-
-def is_local(settings: Settings) -> bool:
-    return settings.host in ("127.0.0.1", "localhost", "::1")
-
-
-def check_access(service: Service) -> None:
-    """Refuse to be reachable from outside without any token, unless that is wanted."""
-    settings = service.settings
-    if is_local(settings) or settings.insecure or not service.access.is_open:
-        return
-    raise Invalid(
-        f"without a token, everybody who reaches {settings.host} would be an admin: make one with "
-        f"lakehand tokens create NAME --role admin --local --home {settings.home}, configure [oidc], "
-        "or start with --insecure"
-    )
-
-
-def warn_if_open(service: Service) -> None:
-    """Log which interfaces have no token when the port is reachable from outside."""
-    settings = service.settings
-    if is_local(settings):
-        return
-    secrets = {
-        "the API (tokens)": not service.access.is_open,
-        "the Hudi wire (wire_token)": settings.wire_token,
-        "the commit callback (callback_key)": settings.callback_key,
-    }
-    if unprotected := [name for name, secret in secrets.items() if not secret]:
-        log.warning("reachable from outside without a token", extra={"host": settings.host, "open": unprotected})
 
 
 def listen(settings: Settings) -> socket.socket:

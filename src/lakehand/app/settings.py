@@ -39,7 +39,7 @@ from lakehand.core.services.catalogs import ServedCatalog
 from lakehand.domain.actions import actions
 from lakehand.domain.errors import Invalid
 from lakehand.domain.masks import Masks, odd_parts_of, secrets_in, secrets_in_address
-from lakehand.domain.retries import RetryPolicy
+from lakehand.domain.processes import RetryPolicy
 from lakehand.domain.rules import Limits
 from lakehand.domain.tables import Catalog, Format
 from lakehand.rest.refusals import checked_name

@@ -48,13 +48,11 @@ from lakehand.core.services.access import AccessService
 from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService
 from lakehand.core.services.drains import DrainService
-from lakehand.core.services.explain import Explainer
+from lakehand.core.services.explain import Explainer, effective_settings
 from lakehand.core.services.fleet import FleetService
-from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.services import Services
-from lakehand.core.services.table_settings import effective_settings
-from lakehand.core.services.tables import TableService
+from lakehand.core.services.tables import HealthService, TableService
 from lakehand.domain.access import RESERVED, Role
 from lakehand.domain.errors import Invalid
 from lakehand.domain.operations import Handle, InstanceState, Operation

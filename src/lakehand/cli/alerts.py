@@ -7,10 +7,9 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import Id, Limit, Session, add_command
+from lakehand.cli.options import CommandFailed, Id, Limit, Session, add_command
 from lakehand.cli.views import brief, coloured, grid, limited
-from lakehand.client.documents import Document
+from lakehand.client import Document
 from lakehand.output import join, print_line, when
 
 app = typer.Typer(no_args_is_help=True, help="List what needs a person, silence an alert, send a test message.")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from lakehand.cli.options import Session, add_command
 from lakehand.cli.views import brief, grid
-from lakehand.client.documents import Document
+from lakehand.client import Document
 from lakehand.output import data, print_line, when
 
 app = typer.Typer(

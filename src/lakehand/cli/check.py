@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.status import Status
 
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import AsJson, Config, absolute_reference, pairs
+from lakehand.cli.options import AsJson, CommandFailed, Config, absolute_reference, pairs
 from lakehand.cli.views import card, health_line, list_counts
-from lakehand.output import SafeConsole, data, print_error, span, stdout_console
+from lakehand.domain.texts import span
+from lakehand.output import SafeConsole, data, print_error, stdout_console
 
 if TYPE_CHECKING:
     from lakehand.local.check import CheckedTable, TableChecker

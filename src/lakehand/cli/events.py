@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lakehand events ...: list what happened, and send a commit event to try how tables are notified."""
+"""lakehand events ... and audit: what happened, who asked for what; and a commit event, to try notifications."""
 
 from typing import Annotated
 
@@ -7,11 +7,10 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import Limit, Session, add_command
-from lakehand.cli.views import brief, grid, limited, with_more
-from lakehand.client.documents import Document
-from lakehand.output import when
+from lakehand.cli.options import CommandFailed, Limit, Session, add_command
+from lakehand.cli.views import brief, coloured, grid, limited, plain, with_more
+from lakehand.client import Document
+from lakehand.output import join, when
 
 app = typer.Typer(no_args_is_help=True, help="List what happened, and send a commit event.")
 OUTCOMES = {
@@ -20,6 +19,7 @@ OUTCOMES = {
     "waiting": "waiting",
     "refused": "refused",
 }
+SHORT = 60  # characters of the details in a list
 
 
 @add_command(app, "list", epilog="lakehand events list --kind commits.  ·  lakehand events list --table sales.orders")
@@ -71,3 +71,43 @@ def answer_view(answer: Document) -> RenderableType:
     lines = [words for outcome, words in OUTCOMES.items() if answer[outcome]]
     reasons = [f"{one['example']}: {one['reason']}" for one in answer["reasons"]]
     return Text("\n".join([*lines, *reasons]))
+
+
+def audit(
+    *,
+    caller: Annotated[str | None, typer.Option("--caller", help="Only of this caller.")] = None,
+    action: Annotated[
+        str | None, typer.Option("--action", help="Only this action, or a prefix that ends in a dot: table.")
+    ] = None,
+    table: Annotated[str | None, typer.Option("--table", help="Only of this table: id, name or location.")] = None,
+    operation: Annotated[int | None, typer.Option("--operation", help="Only of this operation.")] = None,
+    limit: Limit = 50,
+    session: Session,
+) -> None:
+    """Show who asked for what, from where, what it changed and the answer, newest first. For operators and admins."""
+    known = session.client.tables.get(table) if table else None
+    found = session.client.audit.list(caller=caller, action=action, table=known, operation=operation, limit=limit + 1)
+    session.show(limited([one.raw for one in found], limit), audit_view)
+
+
+def audit_view(document: Document) -> RenderableType:
+    if not document["items"]:
+        return Text("nothing was asked for yet")
+    rows = grid("WHEN", "WHO", "FROM", "WHAT", "OF WHAT", "DETAILS", "ANSWER")
+    for one in document["items"]:
+        rows.add_row(
+            when(one["at"]), f"{one['caller']} ({one['role']})", f"{one['address']} {one['via']}", one["action"],
+            one["subject"], details(one), join(coloured(one["answer"] or "unknown"), why(one)),
+        )  # fmt: skip
+    return with_more(rows, document)
+
+
+def details(one: Document) -> str:
+    """What was before and after; else what was given. --json has everything."""
+    given = plain({key: value for key, value in one["detail"].items() if value not in ("", 0, False)})
+    text = f"{plain(one['before'])} → {plain(one['after'])}" if one["before"] and one["after"] else given
+    return text if len(text) <= SHORT else f"{text[:SHORT]} …"
+
+
+def why(one: Document) -> str:
+    return f": {brief(one['message'])}" if one["message"] else ""

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from lakehand.cli.options import Limit, Session
 from lakehand.cli.views import brief, facts, grid, name_of
-from lakehand.client.documents import Document
-from lakehand.domain.texts import amount
-from lakehand.output import data, join, span, when
+from lakehand.client import Document
+from lakehand.domain.texts import amount, span
+from lakehand.output import data, join, when
 
 # State → its shape, as on the dashboard, its colour, and its words.
 STATES = {

@@ -13,12 +13,11 @@ import typer
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import Session, TableName
+from lakehand.cli.options import CommandFailed, Session, TableName
 from lakehand.cli.views import name_of, problem_text, some
-from lakehand.client.documents import Document
-from lakehand.domain.texts import amount
-from lakehand.output import data, join, parse_time, span
+from lakehand.client import Document
+from lakehand.domain.texts import amount, span
+from lakehand.output import data, join, parse_time
 
 WIDEST, NARROWEST = 100, 20  # columns of the whole, and of the plot itself
 ROWS = 10

@@ -5,23 +5,20 @@ import typer
 
 from lakehand.cli import (
     alerts,
-    audit,
     catalogs,
     check,
-    drain,
     events,
     fleet,
-    info,
     maintain,
     operations,
     serve,
+    service,
     settings,
     tables,
     tokens,
     writer_options,
 )
-from lakehand.cli.errors import Commands
-from lakehand.cli.options import add_command
+from lakehand.cli.options import Commands, add_command
 
 app = typer.Typer(
     cls=Commands,
@@ -57,9 +54,9 @@ app.add_typer(alerts.app, name="alerts")
 app.add_typer(events.app, name="events")
 app.add_typer(tokens.app, name="tokens")
 add_command(app, "audit", epilog="lakehand audit --table sales.orders  ·  lakehand audit --action token. --json")(
-    audit.audit
+    events.audit
 )
-add_command(app, "explain", epilog="lakehand explain sales.orders")(info.explain)
+add_command(app, "explain", epilog="lakehand explain sales.orders")(tables.explain)
 app.command(
     "hudi-options",
     epilog="lakehand hudi-options --hudi-version 1.2.1 --actions compaction,clustering,clean  ·  "
@@ -72,8 +69,8 @@ add_command(
     app, "drain",
     epilog="lakehand drain --home /var/lib/lakehand --wait --timeout 600  ·  "
     "lakehand drain --url http://one:9091 --undo",
-)(drain.drain)  # fmt: skip
-add_command(app, "instances")(drain.instances)
-add_command(app, "plugins")(info.plugins)
+)(service.drain)  # fmt: skip
+add_command(app, "instances")(service.instances)
+add_command(app, "plugins")(service.plugins)
 app.command("settings", epilog="lakehand settings delta  ·  lakehand settings --json")(settings.settings)
-add_command(app, "version")(info.version)
+add_command(app, "version")(service.version)

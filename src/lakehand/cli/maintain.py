@@ -16,12 +16,11 @@ import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lakehand.cli.check import Set, open_local_reader, table_checker
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import AsJson, Config, VerifyRows, Yes, absolute_reference, pairs
+from lakehand.cli.options import AsJson, CommandFailed, Config, VerifyRows, Yes, absolute_reference, pairs
 from lakehand.cli.views import brief, card, coloured, grid, listing_view, rows_text
 from lakehand.domain.row_checks import PROPERTY, row_mode, row_report
-from lakehand.domain.texts import amount, visible
-from lakehand.output import data, join, print_error, span, stdout_console
+from lakehand.domain.texts import amount, span, visible
+from lakehand.output import data, join, print_error, stdout_console
 
 if TYPE_CHECKING:
     from lakehand.domain.actions import Action

@@ -7,10 +7,21 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import Id, Ids, Limit, Session, TableName, VerifyRows, Watch, Yes, add_command, pairs
+from lakehand.cli.options import (
+    CommandFailed,
+    Id,
+    Ids,
+    Limit,
+    Session,
+    TableName,
+    VerifyRows,
+    Watch,
+    Yes,
+    add_command,
+    pairs,
+)
 from lakehand.cli.views import limited, name_of, operation_view, operations_view
-from lakehand.client.documents import GOOD, Document
+from lakehand.client import GOOD, Document
 from lakehand.domain.texts import visible
 from lakehand.output import LAYOUT, print_line
 

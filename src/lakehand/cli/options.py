@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that several commands share, alone or in groups."""
+"""What commands share: options, alone or in groups, and how an error becomes one line and exit code 1."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+from typer.core import TyperGroup
 
-from lakehand.cli.errors import CommandFailed
-from lakehand.client.documents import DEFAULT_URL
+from lakehand.client import DEFAULT_URL
 from lakehand.domain.cached_property import cached_property
-from lakehand.output import Fetch, View, follow, print_document
+from lakehand.domain.errors import LakehandError
+from lakehand.output import Fetch, View, follow, print_document, print_error
 
 if TYPE_CHECKING:
     import ssl
@@ -182,3 +183,20 @@ def absolute_reference(text: str) -> str:
     if ":" in text:
         return text.rstrip("/")
     return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 - also resolves '..'
+
+
+class CommandFailed(LakehandError):
+    """The command cannot do what was asked."""
+
+    code = "command-failed"
+
+
+class Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (LakehandError, ValueError) as error:
+            print_error(str(error))
+            raise typer.Exit(1) from error
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None

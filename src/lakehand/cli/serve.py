@@ -30,7 +30,7 @@ def serve(
 ) -> None:
     """Run the service. Options override LAKEHAND_... variables, which override lakehand.toml."""
     from lakehand.app import server
-    from lakehand.local.service_discovery import ServiceDiscovery
+    from lakehand.local.check import ServiceDiscovery
 
     flags = {"host": host, "port": port, "insecure": insecure, "log_level": log_level, "log_format": log_format}
     server.serve(load_settings(home, database, warehouse, config, **flags), discovery=ServiceDiscovery)

@@ -9,8 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import AsJson
+from lakehand.cli.options import AsJson, CommandFailed
 from lakehand.output import data, print_document
 from lakehand.spi.kit import FormatFactory, describe
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lakehand tables ...: discover and register tables, show them, change their settings."""
+"""lakehand tables ... and explain: discover and register tables, show them, change them, and say why they wait."""
 
 import json
 import time
@@ -13,12 +13,23 @@ from rich.text import Text
 
 from lakehand.cli import history
 from lakehand.cli.check import open_local_reader
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import Config, Limit, Session, TableName, Watch, absolute_reference, add_command, pairs, words
+from lakehand.cli.options import (
+    CommandFailed,
+    Config,
+    Limit,
+    Session,
+    TableName,
+    Watch,
+    absolute_reference,
+    add_command,
+    pairs,
+    words,
+)
 from lakehand.cli.views import explanation_view, limited, list_counts, name_of, table_view, tables_view
-from lakehand.client.documents import Document, absolute_location, given
+from lakehand.client import Document, absolute_location, given
 from lakehand.client.errors import RequestFailed
-from lakehand.output import SafeConsole, data, join, print_line, span, stdout_console
+from lakehand.domain.texts import span
+from lakehand.output import SafeConsole, data, join, print_line, stdout_console
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -243,6 +254,12 @@ def evaluate(table: TableName, *, watch: Watch = False, session: Session) -> Non
         session.follow(lambda: poll_evaluation(tables.explain(known), before), explanation_view)
     else:
         session.show(tables.explain(known).raw, explanation_view)
+
+
+def explain(table: TableName, session: Session) -> None:
+    """Show why something runs on a table or does not, and when it is evaluated next."""
+    tables = session.client.tables
+    session.show(tables.explain(tables.get(table)).raw, explanation_view)
 
 
 @app.command("look", hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

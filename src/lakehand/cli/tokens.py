@@ -13,10 +13,9 @@ from rich.text import Text
 
 from lakehand.api.fields import iso, values_of
 from lakehand.cli.alerts import seconds_of
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import Config, Database, Home, Session, add_command, load_settings
+from lakehand.cli.options import CommandFailed, Config, Database, Home, Session, add_command, load_settings
 from lakehand.cli.views import coloured, grid
-from lakehand.client.documents import Document
+from lakehand.client import Document
 from lakehand.output import join, parse_time, when
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class LocalDatabase:
 
     @contextmanager
     def opened(self) -> Iterator["tuple[AccessService, Caller]"]:
-        from lakehand.app.local_tokens import local_tokens
+        from lakehand.app.access import local_tokens
 
         with local_tokens(load_settings(self.home, self.database, None, self.config)) as opened:
             yield opened

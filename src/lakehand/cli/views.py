@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lakehand.client.documents import FINAL, Document
+from lakehand.client import FINAL, Document
 from lakehand.domain.texts import amount, visible
 from lakehand.output import data, join, took, when
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import URL, Url, pairs, words
+from lakehand.cli.options import URL, CommandFailed, Url, pairs, words
 from lakehand.output import print_error
 from lakehand.writer import INLINE, TABLE_TYPES, delta_options, file_lock, hudi_options, storage_lock
 

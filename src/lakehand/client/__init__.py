@@ -2,20 +2,50 @@
 """A typed client of the REST API, sync and async: ``LakehandClient`` and ``AsyncLakehandClient``. Public.
 
 Names are imported when they are first used: commands start before the types are made, and ``--help`` needs none.
+What commands need before they send anything is here.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from lakehand.client.documents import DEFAULT_URL, FINAL, GOOD, Document, Parameters, absolute_location, given
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from lakehand.api.tables import RemovedTable, TableName
-    from lakehand.client.clients import (
-        AsyncLakehandClient,
-        LakehandClient,
-        Verify,
+    from lakehand.client.answers import (
+        ActionExplanation,
+        Alert,
+        Attempt,
+        AuditEntry,
+        Caller,
+        Catalog,
+        CatalogSync,
+        Cleared,
+        Done,
+        Drain,
+        Event,
+        Explanation,
+        Failure,
+        Fleet,
+        FleetProblem,
+        FleetProblems,
+        Instance,
+        LogPage,
+        NewToken,
+        Operation,
+        OperationDetail,
+        OperationResult,
+        Plugin,
+        Queue,
+        ReceiverTest,
+        Strategy,
+        SubmittedOperation,
+        Token,
+        Totals,
+        Version,
     )
+    from lakehand.client.clients import AsyncLakehandClient, LakehandClient, Verify
     from lakehand.client.errors import (
         Conflict,
         Forbidden,
@@ -27,48 +57,8 @@ if TYPE_CHECKING:
         Unauthorized,
         Unavailable,
     )
-    from lakehand.client.event_calls import (
-        CommitOutcome,
-        CommitReason,
-    )
-    from lakehand.client.names import (
-        Alert,
-        AuditEntry,
-        Caller,
-        Catalog,
-        CatalogSync,
-        Done,
-        Drain,
-        Fleet,
-        FleetProblem,
-        FleetProblems,
-        Instance,
-        NewToken,
-        Plugin,
-        Queue,
-        ReceiverTest,
-        Strategy,
-        Token,
-        Totals,
-        Version,
-    )
-    from lakehand.client.operation_answers import (
-        ActionExplanation,
-        Attempt,
-        Cleared,
-        Event,
-        Explanation,
-        Failure,
-        LogPage,
-        Operation,
-        OperationDetail,
-        OperationResult,
-        SubmittedOperation,
-    )
-    from lakehand.client.retries import (
-        NO_RETRIES,
-        Retries,
-    )
+    from lakehand.client.event_calls import CommitOutcome, CommitReason
+    from lakehand.client.outcomes import NO_RETRIES, Retries
     from lakehand.client.table_calls import (
         AddedTable,
         HealthHistory,
@@ -143,7 +133,24 @@ __all__ = [
     "absolute_location",
     "given",
 ]
-HOMES = ("clients", "errors", "retries", "table_calls", "operation_answers", "event_calls", "names")
+Document: TypeAlias = dict[str, Any]
+Parameters: TypeAlias = Mapping[str, Any]
+DEFAULT_URL = "http://127.0.0.1:9091"
+FINAL = frozenset({"succeeded", "failed", "canceled", "dropped"})  # statuses of an operation that is over
+GOOD = frozenset({"succeeded", "dropped"})  # nothing is left to do
+HOMES = ("clients", "errors", "outcomes", "table_calls", "answers", "event_calls")
+
+
+def given(parameters: Parameters) -> Document:
+    """Without those that are None."""
+    return {key: value for key, value in parameters.items() if value is not None}
+
+
+def absolute_location(text: str) -> str:
+    """A path as one types it in a shell, made absolute; anything with a scheme stays as it is."""
+    if urlsplit(text).scheme or text.startswith("/"):
+        return text
+    return str(Path(text).expanduser().absolute())
 
 
 if not TYPE_CHECKING:  # a name that does not exist must not pass for Any

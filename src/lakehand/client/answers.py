@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes answers from documents: one reader for all types. Fields that a type does not know are only in ``raw``."""
+"""Answers by the client's names, and how they are made from documents: one reader for all.
+
+Fields that a type does not know are only in ``raw``.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
@@ -7,19 +10,44 @@ from datetime import datetime
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from lakehand.api.fields import Answer
-from lakehand.client.errors import RequestFailed
+from lakehand.api import access, alerts, catalogs, events, fleet, operations, service
+from lakehand.client import GOOD
+from lakehand.client.errors import OperationFailed, RequestFailed
 
 T = TypeVar("T")
 Convert = Callable[..., Any]
 OURS = ("raw", "is_new")  # fields that are in no document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemList(Answer, Generic[T]):
-    items: list[T]
+# The client's names of answers that are called otherwise in the API's schemas.
+AuditEntry = access.AuditEntryAnswer
+Caller = access.CallerAnswer
+NewToken = access.NewTokenAnswer
+Token = access.TokenAnswer
+Alert = alerts.AlertAnswer
+ReceiverTest = alerts.TestAnswer
+Catalog = catalogs.CatalogAnswer
+CatalogSync = catalogs.SyncAnswer
+Event = events.EventAnswer
+Done = fleet.DoneAnswer
+Fleet = fleet.FleetAnswer
+FleetProblem = fleet.FleetProblemAnswer
+FleetProblems = fleet.ProblemsAnswer
+Queue = fleet.QueueAnswer
+Totals = fleet.TotalsAnswer
+ActionExplanation = operations.ActionAnswer
+Attempt = operations.AttemptAnswer
+Cleared = operations.ClearedAnswer
+Explanation = operations.ExplanationAnswer
+Failure = operations.FailureAnswer
+LogPage = operations.LogsAnswer
+Operation = operations.OperationAnswer
+OperationDetail = operations.OperationDetailAnswer
+Drain = service.DrainAnswer
+Instance = service.InstanceAnswer
+Plugin = service.PluginAnswer
+Strategy = service.PairAnswer
+Version = service.VersionAnswer
 
 
 def read(answer: type[T], document: Any, **more: object) -> T:
@@ -88,3 +116,36 @@ def bound(hint: Any, chosen: dict[Any, Any]) -> Any:
     """The hint with the type parameters of its class filled in."""
     own = getattr(hint, "__parameters__", ())
     return chosen.get(hint, hint[tuple(chosen[one] for one in own)] if own else hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmittedOperation(Operation):
+    is_new: bool  # False: it was stored already, maybe by an earlier attempt of the same call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationResult:
+    """How an operation ended."""
+
+    operation: OperationDetail
+
+    @property
+    def status(self) -> str:
+        return self.operation.status
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status == "succeeded"
+
+    @property
+    def why(self) -> str:
+        """The reason of its status; if it failed, the failure's message."""
+        failure = self.operation.failure
+        return failure.message if failure and self.status == "failed" else self.operation.reason
+
+    def check(self) -> OperationDetail:
+        """The operation, if it succeeded or nothing was left to do (dropped); else raises OperationFailed."""
+        if self.status in GOOD:
+            return self.operation
+        one = self.operation
+        raise OperationFailed(f"operation {one.id} ({one.action} of {one.table.location}) {self.status}: {self.why}")

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from typing_extensions import Self
 
-from lakehand.client.documents import DEFAULT_URL
+from lakehand.client import DEFAULT_URL
 from lakehand.client.errors import RequestFailed
 from lakehand.client.groups import Groups
-from lakehand.client.retries import Retries
+from lakehand.client.outcomes import Retries
 from lakehand.client.runners import AsyncRunner, Runner, Sending
 
 if TYPE_CHECKING:

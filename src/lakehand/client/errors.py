@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lakehand.domain.errors import LakehandError
 
 if TYPE_CHECKING:
-    from lakehand.client.operation_answers import OperationDetail
+    from lakehand.client.answers import OperationDetail
 
 
 class RequestFailed(LakehandError):

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 from lakehand.api.events import EventQuery
 from lakehand.api.fields import Answer, PageAnswer, values_of
-from lakehand.client.documents import Parameters, absolute_location
+from lakehand.client import Parameters, absolute_location
+from lakehand.client.answers import Event
 from lakehand.client.errors import Unavailable
-from lakehand.client.operation_answers import Event
 from lakehand.client.operation_calls import OperationRef, id_of
 from lakehand.client.steps import Items, ItemSteps, Sleep, Steps, get, post, send, send_for_pages
 from lakehand.client.table_calls import TableRef, table_id

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import wraps
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from lakehand.client import access_calls, event_calls, operation_calls, service_calls, table_calls
+from lakehand.client import event_calls, operation_calls, service_calls, table_calls
 from lakehand.client.runners import AsyncRunner, Runner
 from lakehand.client.steps import ItemSteps, Steps
 
@@ -118,13 +118,13 @@ class Drains(Group[R]):
 
 
 class Tokens(Group[R]):
-    list = Call(access_calls.list_tokens)
-    create = Call(access_calls.create_token)
-    revoke = Call(access_calls.revoke_token)
+    list = Call(service_calls.list_tokens)
+    create = Call(service_calls.create_token)
+    revoke = Call(service_calls.revoke_token)
 
 
 class Audit(Group[R]):
-    list = Listing(access_calls.list_audit)
+    list = Listing(service_calls.list_audit)
 
 
 class Groups(Group[R]):
@@ -134,7 +134,7 @@ class Groups(Group[R]):
     plugins = Call(service_calls.list_plugins)
     instances = Call(service_calls.list_instances)
     version = Call(service_calls.show_version)
-    caller = Call(access_calls.show_caller)
+    caller = Call(service_calls.show_caller)
     request = Call(service_calls.request)
 
     def __init__(self, runner: R) -> None:

@@ -8,17 +8,17 @@ from typing import TypeAlias, cast
 
 from lakehand.api.fields import PageAnswer, given_values, values_of
 from lakehand.api.operations import LogQuery, OperationQuery, OperationRequest
-from lakehand.client.answers import read
-from lakehand.client.documents import given
-from lakehand.client.errors import StillRunning, Unavailable
-from lakehand.client.operation_answers import (
+from lakehand.client import given
+from lakehand.client.answers import (
     Cleared,
     LogPage,
     Operation,
     OperationDetail,
     OperationResult,
     SubmittedOperation,
+    read,
 )
+from lakehand.client.errors import StillRunning, Unavailable
 from lakehand.client.steps import (
     Items,
     ItemSteps,

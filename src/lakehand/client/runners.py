@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import finalize
 
-from lakehand.client.outcomes import Outcome
-from lakehand.client.retries import Retries
+from lakehand.client.outcomes import Outcome, Retries
 from lakehand.client.steps import Items, ItemSteps, Request, Sleep, Steps
 
 if TYPE_CHECKING:  # importing it takes a fifth of a second

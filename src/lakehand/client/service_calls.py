@@ -1,19 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls about the fleet, alerts, catalogs and the service itself; and any request, for what has no call yet."""
+"""Calls about the fleet, alerts, catalogs, access and the service itself; and any request, for what has no call yet."""
 
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+from lakehand.api.access import AuditQuery, TokenRequest, TokensAnswer
 from lakehand.api.alerts import AlertQuery, SilenceRequest, TestRequest, TestsAnswer
 from lakehand.api.catalogs import CatalogsAnswer, SyncRequest
 from lakehand.api.fields import PageAnswer, values_of
 from lakehand.api.service import DrainRequest, InstancesAnswer, PluginsAnswer
-from lakehand.client.documents import Parameters
-from lakehand.client.names import Alert, Catalog, CatalogSync, Drain, Fleet, Instance, Plugin, ReceiverTest, Version
+from lakehand.client import Parameters
+from lakehand.client.answers import (
+    Alert,
+    AuditEntry,
+    Caller,
+    Catalog,
+    CatalogSync,
+    Drain,
+    Fleet,
+    Instance,
+    NewToken,
+    Plugin,
+    ReceiverTest,
+    Token,
+    Version,
+)
+from lakehand.client.operation_calls import OperationRef, id_of
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_pages
+from lakehand.client.table_calls import TableRef, table_id
+from lakehand.domain.access import Role
 
 ALERTS, CATALOGS, DRAIN = "/api/v1/alerts", "/api/v1/catalogs", "/api/v1/drain"
 ANYTHING: Any = object
+TOKENS = "/api/v1/tokens"
 
 
 def show_fleet(*, hours: int | None = None, limit: int | None = None) -> Steps[Fleet]:
@@ -80,6 +99,44 @@ def end_drain() -> Steps[Drain]:
 def show_version() -> Steps[Version]:
     """Which service answers, and its version. Needs no token."""
     return send(get("/api/v1/version", Version))
+
+
+def show_caller() -> Steps[Caller]:
+    """Who you are to the service."""
+    return send(get("/api/v1/caller", Caller))
+
+
+def list_tokens() -> Steps[list[Token]]:
+    """All tokens of the database, also revoked and expired ones."""
+    return (yield from send(get(TOKENS, TokensAnswer))).items
+
+
+def create_token(name: str, role: str, *, owner: str = "", life: float | timedelta | None = None) -> Steps[NewToken]:
+    """Make a token. The answer has its secret, which is shown only now. ``life`` in seconds; None: without an end."""
+    seconds = life.total_seconds() if isinstance(life, timedelta) else life
+    request = TokenRequest(name=name, role=cast(Role, role), owner=owner, life=seconds)
+    return send(post(TOKENS, NewToken, values_of(request)))
+
+
+def revoke_token(token: int | Token) -> Steps[Token]:
+    """Revoke a token; other instances refuse it within seconds."""
+    number = token if isinstance(token, int) else token.id
+    return send(Request(method="DELETE", route=f"{TOKENS}/{{id}}", answer=Token, values={"id": number}))
+
+
+def list_audit(
+    *,
+    limit: int | None = None,
+    caller: str | None = None,
+    action: str | None = None,
+    table: TableRef | None = None,
+    operation: OperationRef | None = None,
+) -> ItemSteps[AuditEntry]:
+    """Who asked for what, newest first. ``action`` is a whole action, or a prefix that ends in a dot."""
+    about = None if table is None else (yield from table_id(table))
+    work = None if operation is None else id_of(operation)
+    query = AuditQuery(caller=caller, action=action, table=about, operation=work)
+    yield from send_for_pages("/api/v1/audit", PageAnswer[AuditEntry], query.filters(), limit)
 
 
 def request(

@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from lakehand.api.fields import PageAnswer
+from lakehand.client import Parameters, given
 from lakehand.client.answers import read
-from lakehand.client.documents import Parameters, given
 from lakehand.client.outcomes import Outcome
 
 T = TypeVar("T")

@@ -17,10 +17,9 @@ from lakehand.api.tables import (
     TableAnswer,
     TableName,
 )
-from lakehand.client.answers import read
-from lakehand.client.documents import Document, Parameters, absolute_location, given
+from lakehand.client import Document, Parameters, absolute_location, given
+from lakehand.client.answers import Explanation, read
 from lakehand.client.errors import NotFound, RequestFailed
-from lakehand.client.operation_answers import Explanation
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_outcome, send_for_pages
 from lakehand.domain.texts import read_id
 

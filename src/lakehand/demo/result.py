@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lakehand.demo.tables import DemoTable
-from lakehand.output import data, join, span
+from lakehand.domain.texts import span
+from lakehand.output import data, join
 from lakehand.spi import Json, TableFormat, TableReference, amount, health
 
 MERGED = (health.LOG_FILES, health.DELETE_FILES, health.DELETION_VECTORS)  # a reader merges them with the data

@@ -18,7 +18,7 @@ from lakehand.demo.result import DemoSnapshot, TableOutcome, take_snapshot
 from lakehand.demo.service import DemoFailed
 from lakehand.demo.tables import DemoCommit, DemoTable
 from lakehand.demo.writer import WriterProcess
-from lakehand.output import span
+from lakehand.domain.texts import span
 from lakehand.spi import TableFormat
 
 Condition = Callable[[], bool]

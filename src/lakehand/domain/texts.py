@@ -53,3 +53,20 @@ def amount(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} PB"
+
+
+def span(seconds: float) -> str:
+    """340 ms, 12 s, 3 min, 5 h, 2 d."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def ago(seconds: float) -> str:
+    """How long ago, or in how long."""
+    if abs(seconds) < 1:
+        return "now"
+    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"

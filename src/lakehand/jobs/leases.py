@@ -28,7 +28,7 @@ class Moments(Protocol):
 class MachineClock:
     """Tokens of the clock that all processes of this machine share, for a program that is younger than its lease.
 
-    The engine has the other side (``engines/spark_submit/clock.py``; a test compares the two).
+    The engine has the other side (``engines/spark_submit/application.py``; a test compares the two).
     """
 
     def __init__(self) -> None:

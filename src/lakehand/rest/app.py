@@ -15,33 +15,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakehand.core.services.readiness import ReadinessCheck
 from lakehand.core.services.wrong_tokens import WrongTokens
-from lakehand.rest import (
-    alerts,
-    catalogs,
-    commits,
-    errors,
-    events,
-    fleet,
-    health,
-    operations,
-    rfc43,
-    service,
-    tables,
-    tokens,
-)
-from lakehand.rest.access import address_of
+from lakehand.rest import commits, errors, fleet, health, operations, rfc43, service, tables, tokens
 from lakehand.rest.bodies import BoundedBodies
 from lakehand.rest.context import ApiContext
+from lakehand.rest.dependencies import address_of
 from lakehand.rest.errors import ProblemAnswer
 from lakehand.rest.foreign_requests import ForeignRequests
 from lakehand.rest.wire import PREFIX, HudiWire
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 HUDI_PREFIX = "/v1/hudi/service/"
-ROUTERS = [
-    module.router
-    for module in (commits, tables, operations, catalogs, alerts, events, fleet, tokens, service, rfc43, health)
-]
+ROUTERS = [module.router for module in (commits, tables, operations, fleet, tokens, service, rfc43, health)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}
     for code, text in (

@@ -56,6 +56,8 @@ class ApiContext:
     on_request: Callable[[str, str, int, float], None] = no_metrics  # route, method, status, seconds
     on_notifications: Callable[[str, str, int], None] = no_metrics  # source, outcome, how many
     refusals: Refusals = field(default_factory=lambda: Refusals(no_metrics))
+    wire_timeout: float = 2.0  # seconds that a Hudi writer waits for the database, at most
+    commits_timeout: float = 5.0  # the same for a sender of commit events
 
     @property
     def engines(self) -> frozenset[str]:

@@ -10,8 +10,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from lakehand.api.fields import describe_faults
 from lakehand.domain.errors import LakehandError
-from lakehand.inputs.faults import MOST_FAULTS, described
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ async def answer_lakehand_error(request: Request, error: Exception) -> Response:
 
 async def answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return problem(422, "invalid", "; ".join(described(fault) for fault in error.errors()[:MOST_FAULTS]))
+    return problem(422, "invalid", describe_faults(error.errors()))
 
 
 async def answer_http(request: Request, error: Exception) -> Response:

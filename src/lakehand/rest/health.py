@@ -5,7 +5,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from lakehand.core.services.readiness import OK, ReadinessCheck
-from lakehand.rest.access import Context, Credentials, secret_of
+from lakehand.rest.dependencies import Context, Credentials, secret_of
 
 router = APIRouter(tags=["health"])
 WITHOUT_DETAILS = {"database": "away", "instance": "draining"}  # shown without a token instead of the details

@@ -18,9 +18,7 @@ from lakehand.api.operations import (
     operation_answer,
 )
 from lakehand.domain.operations import OperationId
-from lakehand.rest.access import Caller, Context
-from lakehand.rest.fields import PathId
-from lakehand.rest.queries import from_query
+from lakehand.rest.dependencies import Caller, Context, PathId, from_query
 
 router = APIRouter(prefix="/api/v1/operations", tags=["operations"])
 

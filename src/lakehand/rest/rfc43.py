@@ -21,8 +21,8 @@ from lakehand.domain.errors import Invalid, NotFound
 from lakehand.domain.locations import EXTRA_LOCATIONS
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table
-from lakehand.rest.access import Context, Writer
 from lakehand.rest.context import ApiContext
+from lakehand.rest.dependencies import Context, Writer
 from lakehand.rest.wire_requests import ACTIONS, wanted_engine
 
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])

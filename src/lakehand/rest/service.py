@@ -16,7 +16,7 @@ from lakehand.api.service import (
     VersionAnswer,
 )
 from lakehand.core.ports import PluginReport
-from lakehand.rest.access import Caller, Services
+from lakehand.rest.dependencies import Caller, Services
 
 router = APIRouter(prefix="/api/v1", tags=["service"])
 

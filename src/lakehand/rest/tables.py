@@ -5,9 +5,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Response
 
-from lakehand.api.explain import ExplanationAnswer
 from lakehand.api.fields import PageAnswer, answer
-from lakehand.api.operations import ClearedAnswer
+from lakehand.api.operations import ClearedAnswer, ExplanationAnswer
 from lakehand.api.tables import (
     ChangedTable,
     FindQuery,
@@ -23,10 +22,8 @@ from lakehand.api.tables import (
     table_answer,
 )
 from lakehand.domain.tables import TableId
-from lakehand.rest.access import Caller, Context
+from lakehand.rest.dependencies import Caller, Context, PathId, from_query
 from lakehand.rest.errors import problem
-from lakehand.rest.fields import PathId
-from lakehand.rest.queries import from_query
 
 router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
 

@@ -17,9 +17,7 @@ from lakehand.api.access import (
 )
 from lakehand.api.fields import PageAnswer, answer
 from lakehand.domain.access import TokenId
-from lakehand.rest.access import Caller, Services
-from lakehand.rest.fields import PathId
-from lakehand.rest.queries import from_query
+from lakehand.rest.dependencies import Caller, PathId, Services, from_query
 
 router = APIRouter(prefix="/api/v1", tags=["access"])
 

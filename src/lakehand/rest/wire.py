@@ -18,8 +18,8 @@ import ijson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakehand.domain.notifications import Notification
-from lakehand.rest.access import address_of
 from lakehand.rest.context import ApiContext
+from lakehand.rest.dependencies import address_of
 from lakehand.rest.group_commit import GroupCommit
 from lakehand.rest.wire_requests import ACTIONS, RequestParser, WireRequest, token_of
 
@@ -51,12 +51,12 @@ _DEPTH = {"start_map": 1, "start_array": 1, "end_map": -1, "end_array": -1}
 class HudiWire:
     """Handles the writers' requests; everything else goes on to the app."""
 
-    def __init__(self, app: ASGIApp, *, context: ApiContext, timeout: float = 2.0) -> None:
+    def __init__(self, app: ASGIApp, *, context: ApiContext) -> None:
         self.app = app
         self.context = context
         self.parser = RequestParser(context.security, context.engines)
         self.group_commit: GroupCommit[WireRequest, bytes] = GroupCommit(
-            self.record, timeout_answer=TIMEOUT_ANSWER, unstored_answer=UNSTORED_ANSWER, timeout=timeout
+            self.record, timeout_answer=TIMEOUT_ANSWER, unstored_answer=UNSTORED_ANSWER, timeout=context.wire_timeout
         )
         self.security = context.security
         self.turn = asyncio.Lock()  # one piece of one body per turn of the event loop, however many bodies there are

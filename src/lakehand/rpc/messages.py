@@ -11,14 +11,13 @@ from google.protobuf.message import Message
 from pydantic import TypeAdapter, ValidationError
 
 from lakehand.api.events import event_answer
-from lakehand.api.fields import attribute
+from lakehand.api.fields import attribute, describe_faults
 from lakehand.api.operations import operation_answer
 from lakehand.domain.errors import Invalid
 from lakehand.domain.events import StoredEvent
 from lakehand.domain.operations import Operation
 from lakehand.domain.tables import Table
 from lakehand.domain.texts import LARGEST_ID
-from lakehand.inputs.faults import invalid
 from lakehand.rpc.generated import event_pb2, operation_pb2
 
 M = TypeVar("M", bound=Message)
@@ -113,7 +112,7 @@ def read(shape: type[T], request: Message, *leave_out: str, **more: Any) -> T:
     try:
         checked: T = adapter_of(wanted).validate_python(values | more)
     except ValidationError as error:
-        raise invalid(error) from error
+        raise Invalid(describe_faults(error.errors())) from error
     return checked
 
 

@@ -2,14 +2,14 @@
 """Every rpc of the .proto files with the function that carries it out: one without a function is an error at import."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
+from lakehand.rpc import unary_calls, watches
 from lakehand.rpc.generated import (
     access_pb2,
     alerts_pb2,
@@ -20,18 +20,17 @@ from lakehand.rpc.generated import (
     service_pb2,
     tables_pb2,
 )
-from lakehand.rpc.services import access, alerts, catalogs, events, fleet, operations, service, tables
 
-FILES: Mapping[ModuleType, FileDescriptor] = {
-    tables: tables_pb2.DESCRIPTOR,
-    operations: operations_pb2.DESCRIPTOR,
-    catalogs: catalogs_pb2.DESCRIPTOR,
-    alerts: alerts_pb2.DESCRIPTOR,
-    events: events_pb2.DESCRIPTOR,
-    fleet: fleet_pb2.DESCRIPTOR,
-    access: access_pb2.DESCRIPTOR,
-    service: service_pb2.DESCRIPTOR,
-}
+FILES: Sequence[FileDescriptor] = [
+    tables_pb2.DESCRIPTOR,
+    operations_pb2.DESCRIPTOR,
+    catalogs_pb2.DESCRIPTOR,
+    alerts_pb2.DESCRIPTOR,
+    events_pb2.DESCRIPTOR,
+    fleet_pb2.DESCRIPTOR,
+    access_pb2.DESCRIPTOR,
+    service_pb2.DESCRIPTOR,
+]
 WITHOUT_TOKEN = frozenset({"/lakehand.v1.Service/GetVersion"})
 
 
@@ -45,8 +44,8 @@ class Method:
     needs_token: bool
 
 
-def method_of(descriptor: MethodDescriptor, module: ModuleType) -> Method:
-    service = descriptor.containing_service
+def method_of(descriptor: MethodDescriptor) -> Method:
+    service, module = descriptor.containing_service, watches if descriptor.server_streaming else unary_calls
     path = f"/{service.full_name}/{descriptor.name}"
     return Method(
         path=path,
@@ -60,8 +59,8 @@ def method_of(descriptor: MethodDescriptor, module: ModuleType) -> Method:
 
 METHODS: Mapping[str, Method] = {
     method.path: method
-    for module, file in FILES.items()
+    for file in FILES
     for service in file.services_by_name.values()
-    for method in (method_of(one, module) for one in service.methods)
+    for method in map(method_of, service.methods)
 }
-SERVICES = tuple(service.full_name for file in FILES.values() for service in file.services_by_name.values())
+SERVICES = tuple(service.full_name for file in FILES for service in file.services_by_name.values())

@@ -1,32 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gRPC server: an event loop in a thread of its own, so that a stream costs no thread.
 
-New connections get the certificate that is current when they are made.
+New connections get the certificate that is current when they are made. Beside our calls it has what every gRPC server
+has, without a token, and without a word of tables: health (SERVING while the service is ready), and reflection, which
+tells clients without our .proto files which calls there are.
 """
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from contextlib import suppress
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from lakehand.core.services.readiness import ReadinessCheck
+from lakehand.core.services.readiness import OK, ReadinessCheck
 from lakehand.core.services.wrong_tokens import WrongTokens
-from lakehand.domain.errors import Unavailable
-from lakehand.rpc.calls import Calls, secret_of
+from lakehand.domain.errors import Invalid, Unavailable
+from lakehand.rpc.calls import Calls, read_message, secret_of
 from lakehand.rpc.context import RpcBounds, RpcContext
+from lakehand.rpc.errors import status_of
 from lakehand.rpc.feed import ChangeFeed
-from lakehand.rpc.methods import METHODS
-from lakehand.rpc.standard_services import Health, add_reflection
+from lakehand.rpc.methods import METHODS, SERVICES
 
 T = TypeVar("T")
 MINUTE = 60_000  # milliseconds
 LONGEST_METADATA = 16 * 1024  # bytes: tokens of identity providers are long
 Details = grpc.HandlerCallDetails
 Continuation = Callable[[Details], Awaitable[Any]]
+Request, Status = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
+ServicerContext: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+PACE = 2.0  # seconds between two checks for somebody who watches
+MOST_CALLS = 50  # at once: whoever has no token cannot take them from those who have
+NAMES = frozenset({"", *SERVICES})
+MOST_STREAMS = 50
+HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 
 class CertificateSource(Protocol):
@@ -182,3 +194,100 @@ def address(host: str, port: int) -> str:
     """Where a client on this machine finds it."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+class Health:
+    def __init__(self, check: ReadinessCheck) -> None:
+        self._check = check
+        self._calls = 0
+        self._stopping = asyncio.Event()
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        coding: dict[str, Any] = {
+            "request_deserializer": Request.FromString, "response_serializer": Status.SerializeToString,
+        }  # fmt: skip
+        watch: Any = self.watch
+        check: Any = self.check
+        return grpc.method_handlers_generic_handler(
+            HEALTH,
+            {
+                "Check": grpc.stream_stream_rpc_method_handler(check, **coding),
+                "Watch": grpc.stream_stream_rpc_method_handler(watch, **coding),
+            },
+        )
+
+    async def status(self) -> int:
+        if self._stopping.is_set():
+            return Status.NOT_SERVING
+        parts = await self._check.parts()
+        is_ready = all(part == OK for part in parts.values())
+        return Status.SERVING if is_ready else Status.NOT_SERVING
+
+    async def check(self, _requests: AsyncIterator[Any], context: ServicerContext) -> None:
+        await self.bounded(self.answer_once, context)
+
+    async def watch(self, _requests: AsyncIterator[Any], context: ServicerContext) -> None:
+        await self.bounded(self.answer_changes, context)
+
+    async def bounded(self, answer: Any, context: ServicerContext) -> None:
+        if self._calls >= MOST_CALLS:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MOST_CALLS} ask for the health already")
+        self._calls += 1
+        try:
+            request = await read_message(context)
+            await answer(request.service, context)
+        except Invalid as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except grpc.aio.AbortError:
+            raise
+        except Exception as error:
+            await context.abort(grpc.StatusCode.INTERNAL, status_of(error, "Health").details)
+        finally:
+            self._calls -= 1
+
+    async def answer_once(self, name: str, context: ServicerContext) -> None:
+        if name not in NAMES:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such service")
+        await context.write(Status(status=await self.status()))
+
+    async def answer_changes(self, name: str, context: ServicerContext) -> None:
+        last = None
+        while True:
+            is_last = self._stopping.is_set()
+            now = await self.status() if name in NAMES else Status.SERVICE_UNKNOWN
+            if now != last:
+                await context.write(Status(status=now))
+            if is_last:
+                return
+            last = now
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), PACE)
+
+    def stop(self) -> None:
+        """Whoever watches is told; then the streams end."""
+        self._stopping.set()
+
+
+class BoundedReflection:
+    """At most so many streams at once: whoever has no token cannot take them from those who have."""
+
+    def __init__(self) -> None:
+        self._servicer: Any = reflection.aio.ReflectionServicer((*SERVICES, HEALTH, reflection.SERVICE_NAME))
+        self._streams = 0
+
+    async def ServerReflectionInfo(  # noqa: N802 - named by the standard
+        self, requests: AsyncIterator[Any], context: "grpc.aio.ServicerContext[Any, Any]"
+    ) -> AsyncIterator[Any]:
+        if self._streams >= MOST_STREAMS:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MOST_STREAMS} streams are open already")
+        self._streams += 1
+        try:
+            async for answer in self._servicer.ServerReflectionInfo(requests, context):
+                yield answer
+        finally:
+            self._streams -= 1
+
+
+def add_reflection(server: grpc.aio.Server) -> None:
+    add: Any = reflection_pb2_grpc.add_ServerReflectionServicer_to_server
+    add(BoundedReflection(), server)

@@ -7,8 +7,7 @@ from itertools import takewhile
 
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import Operation, Status
-from lakehand.domain.processes import Skip
-from lakehand.domain.retries import back_off
+from lakehand.domain.processes import Skip, back_off
 from lakehand.spi.runtimes import TableRuntime
 
 CHANGED = "changed"  # in a verdict's numbers: False when the run found nothing to do

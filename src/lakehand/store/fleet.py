@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fleet in SQL: states and totals of all tables, lists of them, what needs a person, and all that over time."""
+"""The fleet in SQL: states and totals of all tables, lists of them, what needs a person, and all that over time.
+
+What operations did is counted in the hour in which they ended, within the transaction that ends them.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +15,7 @@ from lakehand.core.ports import TableFilter
 from lakehand.domain.actions import Action
 from lakehand.domain.fleet import (
     ATTENTION,
+    RETRIED,
     FleetChoices,
     FleetPoint,
     FleetProblem,
@@ -25,11 +29,14 @@ from lakehand.domain.fleet import (
     TableSort,
     TableState,
 )
-from lakehand.domain.operations import OperationId
+from lakehand.domain.operations import Operation, OperationId, Status
+from lakehand.domain.processes import reported_number
 from lakehand.domain.texts import first_sentence
+from lakehand.spi.health import BYTES_REWRITTEN, FILES_REMOVED
 from lakehand.store.clock import span_to_millis, to_millis, to_time
+from lakehand.store.compiled_statements import BatchInsert
 from lakehand.store.database import Database
-from lakehand.store.dialects import insert_missing
+from lakehand.store.dialects import insert_missing, upsert
 from lakehand.store.documents import to_failure
 from lakehand.store.operation_queries import LIVE_WORDS
 from lakehand.store.schema import Millis, fleet_point, operation, operation_hour, schedule, tbl
@@ -60,6 +67,9 @@ FAILED = (
     .join(operation, operation.c.operation_id == schedule.c.failed_operation, isouter=True)
     .where(IS_SERVED, c.problem.is_(None), schedule.c.failed_operation > 0)
 )  # fmt: skip
+HOUR = 3_600_000  # milliseconds
+KEYS = ("hour", "action", "status")
+COUNTED = ("operations", "attempts", "files_removed", "bytes_rewritten", "wait_millis", "run_millis")
 
 
 def to_totals(row: Sequence[Any]) -> FleetTotals:
@@ -144,7 +154,6 @@ STEPS = (
     .where(or_(p.point_time.in_(FIRST), p.point_time == NEWEST_POINT))
     .order_by(p.point_time)
 )
-COUNTED = ("operations", "attempts", "files_removed", "bytes_rewritten", "wait_millis", "run_millis")
 BY_HOUR = select(h.hour, h.status, *(func.sum(h[name]).label(name) for name in COUNTED)).group_by(h.hour, h.status)
 
 
@@ -267,3 +276,65 @@ def to_counts(row: Row[Any]) -> OperationCounts:
         wait=timedelta(milliseconds=int(row.wait_millis)),
         run=timedelta(milliseconds=int(row.run_millis)),
     )
+
+
+@dataclass(slots=True)
+class OperationHours:
+    """Must be the last write of its transaction: whoever locks a row here waits for nothing more, so none deadlock."""
+
+    dialect: str
+    insert: BatchInsert = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.insert = BatchInsert(upsert(self.dialect, operation_hour, KEYS, set_=(), add=COUNTED))
+
+    def count_waited(self, tx: Connection, rows: Iterable[Row[Any]], at: int, status: Status) -> None:
+        """Of operations that ended while they waited."""
+        self.count(tx, [waited_row(row, at, status) for row in rows])
+
+    def count(self, tx: Connection, rows: Iterable[dict[str, Any]]) -> None:
+        if merged := merge_equal(rows):
+            self.insert.run(tx, merged)
+
+
+def merge_equal(rows: Iterable[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """One row per key, in a fixed order."""
+    by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in KEYS)
+        known = by_key.get(key)
+        by_key[key] = {**row, **{name: known[name] + row[name] for name in COUNTED}} if known else row
+    return [by_key[key] for key in sorted(by_key)]
+
+
+def ended_row(operation: Operation, *, at: int, has_run: bool) -> dict[str, Any]:
+    """Of an operation that ended; ``has_run``: with an attempt, which ended now, too."""
+    started = operation.submitted_at if has_run else None
+    return hour_row(operation.process.action, operation.status.value, at) | {
+        "attempts": operation.run_times,
+        "files_removed": reported_number(operation.result.get(FILES_REMOVED)),
+        "bytes_rewritten": reported_number(operation.result.get(BYTES_REWRITTEN)),
+        "wait_millis": between(operation.due_at, to_millis(started) if started else at),
+        "run_millis": between(operation.started_at or started, at) if has_run else 0,
+    }
+
+
+def retried_row(operation: Operation, *, at: int) -> dict[str, Any]:
+    """Of one attempt that failed and is followed by another one."""
+    run = between(operation.started_at or operation.submitted_at, at)
+    return hour_row(operation.process.action, RETRIED, at) | {"attempts": 1, "run_millis": run}
+
+
+def waited_row(row: Row[Any], at: int, status: Status = Status.CANCELED) -> dict[str, Any]:
+    """Of an operation that ended while it waited; its row as it was, or is now."""
+    waited = {"attempts": row.run_times, "wait_millis": max(at - row.schedule_time, 0)}
+    return hour_row(row.action, status.value, at) | waited
+
+
+def hour_row(action: str, status: str, at: int) -> dict[str, Any]:
+    key = {"hour": at - at % HOUR, "action": str(action), "status": status}
+    return dict.fromkeys(COUNTED, 0) | key | {"operations": 1}
+
+
+def between(start: datetime | None, end: int) -> int:
+    return max(end - to_millis(start), 0) if start else 0

@@ -10,17 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import (
-    Connection,
-    Row,
-    Update,
-    and_,
-    delete,
-    insert,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Row, Update, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.core.ports import OperationEnd, OperationFilter, Page
@@ -47,8 +37,8 @@ from lakehand.store.clock import NOW, span_to_millis, to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.documents import storable_text
 from lakehand.store.events import EventWriter
+from lakehand.store.fleet import OperationHours, ended_row, retried_row, waited_row
 from lakehand.store.health import HealthWriter
-from lakehand.store.operation_hours import OperationHours, ended_row, retried_row, waited_row
 from lakehand.store.operation_queries import (
     AT,
     BUSY,

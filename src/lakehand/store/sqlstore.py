@@ -16,10 +16,9 @@ from lakehand.store.clock import DatabaseClock, to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.documents import from_document, to_document
 from lakehand.store.events import EventWriter, SqlEvents
-from lakehand.store.fleet import SqlFleet
+from lakehand.store.fleet import OperationHours, SqlFleet
 from lakehand.store.health import HealthWriter, SqlHealthHistory
 from lakehand.store.inbox import SqlInbox
-from lakehand.store.operation_hours import OperationHours
 from lakehand.store.operations import SqlOperations
 from lakehand.store.partition_hints import PartitionHintWriter, SqlPartitions
 from lakehand.store.probes import SqlProbes

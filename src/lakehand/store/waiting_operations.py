@@ -3,7 +3,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, or_, select, update
 
@@ -15,9 +15,11 @@ from lakehand.domain.repeats import differences, repeated
 from lakehand.domain.tables import TableChanges, TableId
 from lakehand.store.documents import to_document
 from lakehand.store.events import EventWriter
-from lakehand.store.operation_hours import OperationHours, waited_row
 from lakehand.store.operation_rows import FOLLOWED, RELEASED
 from lakehand.store.schema import operation
+
+if TYPE_CHECKING:
+    from lakehand.store.fleet import OperationHours  # which imports the tables, whose changes come here
 
 c = operation.c
 COUNTED = (c.operation_id, c.action, c.run_times, c.schedule_time)
@@ -27,7 +29,7 @@ IS_WAITING = c.status == Status.PENDING.value
 @dataclass(frozen=True, slots=True)
 class WaitingOperations:
     events: EventWriter
-    hours: OperationHours
+    hours: "OperationHours"
 
     def follow(self, tx: Connection, table: TableId, changes: TableChanges, at: int) -> None:
         """They get the table's new priority, queue and owner, unless their requests set them."""
@@ -50,7 +52,7 @@ class WaitingOperations:
             ended = {"status": Status.DROPPED.value, "reason": taken_off(action), "update_time": at, "finish_time": at}
             tx.execute(update(operation).where(waits, c.action == str(action)).values(RELEASED | ended))
         self.events.write(tx, [dropped_event(table, row) for row in rows], at)
-        self.hours.count(tx, [waited_row(row, at, Status.DROPPED) for row in rows])
+        self.hours.count_waited(tx, rows, at, Status.DROPPED)
 
 
 def dropped_event(table: TableId, row: Row[Any]) -> Event:

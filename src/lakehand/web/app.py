@@ -12,13 +12,13 @@ from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from lakehand.domain.errors import LakehandError
-from lakehand.web import access, fleet, operations, service, start, tables
+from lakehand.web import access, fleet, operations, service, tables
 from lakehand.web.context import PageContext
 from lakehand.web.page_cache import PageCache
 from lakehand.web.rendering import FOLDER, HEADERS, Renderer, describe
 
 log = logging.getLogger(__name__)
-ROUTERS = [module.router for module in (fleet, tables, operations, service, start, access)]
+ROUTERS = [module.router for module in (fleet, tables, operations, service, access)]
 FIRST_PARTS = frozenset(
     {
         "", "tables", "operations", "alerts", "catalogs", "events", "audit", "service", "start", "sign-in", "sign-out",

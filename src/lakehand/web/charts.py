@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from lakehand.core.ports import OperationEnd
-from lakehand.core.services.health import TableHistory
+from lakehand.core.services.tables import TableHistory
 from lakehand.domain.health import HealthPoint
 from lakehand.domain.operations import Attempt
 from lakehand.spi import health

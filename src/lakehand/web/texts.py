@@ -8,7 +8,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from lakehand.domain.texts import ago as ago_text
 from lakehand.domain.texts import amount as bytes_text
+from lakehand.domain.texts import span as span_text
 from lakehand.domain.texts import visible
 
 SHAPES = {
@@ -49,20 +51,11 @@ def span(value: timedelta | float | None) -> str:
     """340 ms, 12 s, 3 min, 5 h, 2 d."""
     if value is None:
         return DASH
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if seconds < 1:
-        return f"{round(seconds * 1000)} ms"
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return span_text(value.total_seconds() if isinstance(value, timedelta) else value)
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    seconds = (now - moment).total_seconds()
-    if abs(seconds) < 1:
-        return "now"
-    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
+    return ago_text((now - moment).total_seconds())
 
 
 def iso(moment: datetime) -> str:

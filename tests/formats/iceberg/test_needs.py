@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lakehand.formats.iceberg import IcebergProcessFactory, rewrite_data, rewrite_manifests, rewrite_position_deletes
 from lakehand.formats.iceberg.context import IcebergContext
 from lakehand.formats.iceberg.manifests import EQUALITY_DELETES, ContentFile, Manifest
-from lakehand.formats.iceberg.partitions import PartitionNames
+from lakehand.formats.iceberg.rewrite_data import PartitionNames
 from lakehand.formats.iceberg.rewrites import is_worth, outputs
 from lakehand.formats.iceberg.snapshot import TARGET_BYTES, IcebergSnapshot
 from lakehand.spi import Action, Skip

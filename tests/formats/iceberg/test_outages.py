@@ -3,7 +3,7 @@
 
 import pytest
 
-from lakehand.formats.iceberg.outages import AWAY, CatalogAway, Outages
+from lakehand.formats.iceberg.catalogs import AWAY, CatalogAway, Outages
 from tests.kit.sentences import Sentences
 
 

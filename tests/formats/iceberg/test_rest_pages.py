@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from lakehand.formats.iceberg import IcebergFormat, rest_pages
-from lakehand.formats.iceberg.rest_pages import MOST_IDLE, all_pages
+from lakehand.formats.iceberg import IcebergFormat, rest_client
+from lakehand.formats.iceberg.rest_client import MOST_IDLE, all_pages
 from lakehand.spi import Catalog, Format, Invalid, TableReference
 from lakehand.store import open_store
 from lakehand.store.migrate import upgrade
@@ -92,7 +92,7 @@ def fake(pages: Pages, endless: str) -> Iterator[tuple[Catalog, type[FakeEndless
 
 @pytest.fixture(autouse=True)
 def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest_pages, "MOST_NAMES", 50)
+    monkeypatch.setattr(rest_client, "MOST_NAMES", 50)
 
 
 @pytest.mark.parametrize("endless", ["tables", "namespaces"])
@@ -115,7 +115,7 @@ def test_pages_are_read_to_their_end_and_empty_ones_between_them_are_allowed() -
 
 
 def test_no_more_pages_are_read_than_a_list_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest_pages, "MOST_PAGES", 4)
+    monkeypatch.setattr(rest_client, "MOST_PAGES", 4)
     asked: list[str | None] = []
 
     def ask(token: str | None) -> tuple[list[tuple[str]], str | None]:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.attempt import job_called
-from lakehand.jobs.hudi import held_compaction, stray_keys
+from lakehand.jobs.hudi import stray_keys
 from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.spi import Finding, Scheduling
 from tests import hudi_tables as hudi
@@ -167,7 +167,7 @@ def test_a_plan_without_deletes_and_one_that_nothing_was_written_beside_cost_not
 def test_a_writer_that_is_always_writing_is_left_alone_and_the_keys_are_reported(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_compaction, "QUIET_TIMEOUT", 0.5)
+    monkeypatch.setattr(stray_keys, "QUIET_TIMEOUT", 0.5)
     monkeypatch.setattr(stray_keys, "BEGUN_TIMEOUT", 0.5)
     path = tmp_path / "orders"
     with writer(spark, path, "1.2.0") as write:
@@ -232,7 +232,7 @@ def test_no_write_begins_between_the_commit_and_the_second_compaction(
 def test_the_files_are_written_before_the_lock_is_taken(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, real = tmp_path / "orders", held_compaction.without_writes
+    path, real = tmp_path / "orders", stray_keys.without_writes
     before: dict[Path, int] = {}
 
     def base_files() -> dict[Path, int]:

@@ -18,8 +18,7 @@ from lakehand.domain.errors import LakehandError, TryLater, Unavailable
 from lakehand.domain.events import Event
 from lakehand.domain.masks import Masks, parts_of
 from lakehand.domain.operations import InstanceId
-from lakehand.domain.processes import Json
-from lakehand.domain.retries import back_off
+from lakehand.domain.processes import Json, back_off
 from lakehand.domain.texts import visible
 from lakehand.spi.alerters import Alerter, AlertText
 

@@ -16,8 +16,7 @@ from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.domain.errors import LakehandError, LocationRefused
 from lakehand.domain.events import operation_event
 from lakehand.domain.operations import AttemptEnd, Operation, Status
-from lakehand.domain.processes import Failure, Finding, Json, Remedy, Verdict
-from lakehand.domain.retries import RetryPolicy
+from lakehand.domain.processes import Failure, Finding, Json, Remedy, RetryPolicy, Verdict
 from lakehand.domain.row_checks import (
     RowMode,
     RowOutcome,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lakehand.core.ports import Metrics
-from lakehand.domain.retries import back_off
+from lakehand.domain.processes import back_off
 
 log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=0.5), timedelta(seconds=30)  # after failures

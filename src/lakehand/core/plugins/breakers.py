@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 from lakehand.domain.errors import PluginStuck
 from lakehand.domain.masks import Masks
-from lakehand.domain.retries import back_off
+from lakehand.domain.processes import back_off
 
 SLOW_CALL = 5.0  # seconds after which a call is reported as slow
 RECENT = 600.0  # seconds for which a slow call is reported

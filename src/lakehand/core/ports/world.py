@@ -8,10 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
-from lakehand.domain.operations import (
-    Handle,
-    Operation,
-)
+from lakehand.domain.operations import Handle, Operation
 from lakehand.domain.processes import Instant
 from lakehand.domain.tables import Format
 

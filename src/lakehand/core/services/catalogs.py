@@ -13,8 +13,16 @@ from lakehand.api.fields import answer, values_of
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Store, TableFilter
 from lakehand.core.services.audit_trail import AuditTrail
-from lakehand.core.services.catalog_changes import Absent, CatalogChanges, Rename, changes_of
-from lakehand.core.services.catalog_listing import Listing, Name, batches, named
+from lakehand.core.services.catalog_changes import (
+    Absent,
+    CatalogChanges,
+    Listing,
+    Name,
+    Rename,
+    batches,
+    changes_of,
+    named,
+)
 from lakehand.core.services.tables import SERVICE, TableService
 from lakehand.domain.access import AuditRequest, Caller, Role
 from lakehand.domain.actions import Action

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explains a table from stored facts: why something runs, why not, and when it is evaluated next."""
+"""Explains a table from stored facts: why something runs or not, when it is evaluated next, which settings count."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from lakehand.api.events import event_answer
-from lakehand.api.explain import ActionAnswer, ExplanationAnswer
-from lakehand.api.operations import operation_answer
-from lakehand.api.tables import table_answer
+from lakehand.api.operations import ActionAnswer, ExplanationAnswer, operation_answer
+from lakehand.api.tables import SettingAnswer, table_answer
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Store
 from lakehand.domain.actions import Action
+from lakehand.domain.errors import Invalid
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.routing import choice_of
 from lakehand.domain.schedules import Schedule
 from lakehand.domain.tables import Table, TableId
+from lakehand.spi.config import TableConfig, layered
+from lakehand.spi.kit import FormatSettings, SetBy, SettingRow, value_text
 
 RECENT = 50  # operations that are read: of those that wait, and of those that are finished
 
@@ -122,3 +125,37 @@ def summary(table: Table, actions: Sequence[ActionAnswer], unfinished: int) -> s
     if live:
         return f"{len(live)} running"
     return f"{unfinished} waiting" if unfinished else "nothing to do"
+
+
+def effective_settings(plugins: Plugins, table: Table) -> Sequence[SettingAnswer]:
+    """By key. A plugin that is not built with the kit declares none."""
+    names = {factory.name for (on, _), factory in plugins.factories.items() if on == table.format}
+    found = [one for name in names for one in settings_of(plugins, name, table)]
+    return sorted(found, key=lambda one: one.key)
+
+
+def settings_of(plugins: Plugins, factory: str, table: Table) -> Iterator[SettingAnswer]:
+    settings = plugins.settings.get(factory)
+    if settings is None:
+        return
+    config = layered(("plugin", plugins.properties.get(factory, {})), ("table", table.spec.properties))
+    for row in settings.rows:
+        if row.set_by not in (SetBy.REQUEST_ONLY, SetBy.OPERATOR):
+            yield SettingAnswer(
+                key=row.key, value=value_of(settings, config, row), origin=config.origin(row.key),
+                floor=floor_of(settings, row), meaning=row.meaning,
+            )  # fmt: skip
+
+
+def value_of(settings: FormatSettings, config: TableConfig, row: SettingRow[Any]) -> str:
+    """A value that cannot be read is shown with the reason, instead of hiding all others."""
+    try:
+        value = settings.of(config).get(row)
+    except Invalid as error:
+        return str(error)
+    return row.default_text or value_text(row.type, None) if value is None else value_text(row.type, value)
+
+
+def floor_of(settings: FormatSettings, row: SettingRow[Any]) -> str:
+    floor = settings.floor(row)
+    return value_text(row.type, floor) if floor and row.is_retention else ""

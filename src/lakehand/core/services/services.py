@@ -14,9 +14,8 @@ from lakehand.core.services.catalogs import CatalogService
 from lakehand.core.services.drains import DrainService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
-from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
-from lakehand.core.services.tables import TableService
+from lakehand.core.services.tables import HealthService, TableService
 from lakehand.domain.tables import Table
 
 

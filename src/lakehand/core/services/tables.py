@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from lakehand.api.fields import values_of
-from lakehand.api.tables import ChangedTable, NewTable, TableQuery
+from lakehand.api.tables import ChangedTable, HistoryQuery, NewTable, TableQuery
 from lakehand.core.overlaps import OverlapGuard, unresolved
 from lakehand.core.plugins.registry import Plugins
-from lakehand.core.ports import Page, Store, TableFilter
+from lakehand.core.ports import OperationEnd, Page, Store, TableFilter
 from lakehand.core.services.audit_trail import (
     AuditTrail,
     changed_state,
@@ -22,14 +22,18 @@ from lakehand.domain.access import AuditRequest, Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event
+from lakehand.domain.health import HealthPoint
 from lakehand.domain.locations import EXTRA_LOCATIONS, Warehouses, extra_locations
 from lakehand.domain.operations import OperationId
+from lakehand.domain.processes import Json
 from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Format, Table, TableChanges, TableId, TableSpec
 from lakehand.domain.texts import read_id
 
 LONGEST_NAME = 250
 BATCH = 2000  # operations that are ended in one transaction
 SERVICE = "lakehand"  # the name in events that no person caused
+MOST_OPERATIONS = 500  # in the history of a table
+EVERYTHING = HistoryQuery()  # that is kept
 
 
 def unknown(_location: str) -> Format | None:
@@ -307,3 +311,36 @@ def described(changes: TableChanges) -> str:
 
 def plain(value: object) -> str:
     return ",".join(sorted(value)) if isinstance(value, frozenset) else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableHistory:
+    """The health of a table over time, oldest first."""
+
+    table: Table
+    points: Sequence[HealthPoint]
+    operations: Sequence[OperationEnd]  # the newest that ended in that time, with the numbers of their results
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthService:
+    store: Store
+
+    def history(self, id: TableId, query: HistoryQuery = EVERYTHING) -> TableHistory:
+        """Everything that is kept, or what is not older than ``since``. A removed table has its history, too."""
+        table, since = self.store.tables.get(id), query.since
+        points = self.store.health.of_table(id, since)
+        start = since or (points[0].at if points else None)
+        ends = self.store.operations.ends(id, limit=MOST_OPERATIONS)
+        shown = [end for end in reversed(ends) if start is None or end.finished_at >= start]
+        operations = [replace(end, result=plain_numbers(end.result)) for end in shown]
+        return TableHistory(
+            table=table, points=points, operations=sorted(operations, key=lambda end: (end.finished_at, end.id))
+        )
+
+
+def plain_numbers(result: Mapping[str, Json]) -> dict[str, Json]:
+    """Without texts and lists: a dry run lists up to a thousand files."""
+    return {
+        name: value for name, value in result.items() if isinstance(value, int | float) and not isinstance(value, bool)
+    }

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One application: a folder with a spool for one work, and the process that runs it, found again by its handle."""
+"""One application: a folder with a spool for one work, and the process that runs it, found again by its handle.
 
+It is younger than the lease of its work, so it cannot have published a heartbeat for it. But it is a child of this
+machine's service, and all processes of a machine share one clock that no one sets: heartbeat tokens come from that
+clock, and ``MachineClock`` in ``jobs/leases.py`` reads them.
+"""
+
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -16,11 +22,11 @@ from lakehand.engines.spark.engine import SILENT, status_of
 from lakehand.engines.spark.process import DriverProcess, HeartbeatTimer
 from lakehand.engines.spark.settings import SparkSettings
 from lakehand.engines.spark.spool import Document, SpoolClient, checked
-from lakehand.engines.spark_submit import clock
 from lakehand.spi.engines import EngineState, EngineStatus, LeaseGrant, Work
 
 Prepare = Callable[["Application", Document], Command]
 LONGEST_REASON = 500
+BOOT_ID, TIME_NAMESPACE = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/time"
 
 
 class Application:
@@ -56,7 +62,7 @@ class Application:
     @property
     def may_start(self) -> bool:
         """Work without a lease would only wait in the application: it waits here."""
-        return self._grant is not None and clock.now() < clock.ends_at(self._grant) and self.is_waiting
+        return self._grant is not None and machine_time() < end_of(self._grant) and self.is_waiting
 
     def put(self, work: Work, grant: LeaseGrant) -> None:
         self.spool.make()
@@ -116,7 +122,7 @@ class Application:
         return lines[-1][:LONGEST_REASON]
 
     def _keep(self, grant: LeaseGrant) -> None:
-        if self._grant is None or clock.ends_at(grant) > clock.ends_at(self._grant):
+        if self._grant is None or end_of(grant) > end_of(self._grant):
             self._grant = grant
 
     def _start(self, prepare: Prepare) -> None:
@@ -141,3 +147,28 @@ class Application:
 
     def _fail(self, error_class: str, message: str) -> None:
         self.spool.withdraw(self.handle, {"state": "failed", "error_class": error_class, "message": message})
+
+
+def machine_time() -> float:
+    """Seconds on the clock that also runs while the machine sleeps, where there is one."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+def machine() -> str:
+    boot = Path(BOOT_ID).read_text().strip() if Path(BOOT_ID).exists() else os.uname().nodename
+    namespace = os.readlink(TIME_NAMESPACE) if os.path.lexists(TIME_NAMESPACE) else ""  # noqa: PTH115
+    return f"{boot}-{''.join(filter(str.isdecimal, namespace))}"
+
+
+def machine_token() -> str:
+    """Rounded down: a lease that counts from it can only end earlier."""
+    return f"{machine()}:{int(machine_time() * 1000) / 1000:.3f}"
+
+
+def end_of(grant: LeaseGrant) -> float:
+    """When the lease is over; in the past for a token that is not of this machine."""
+    name, _, seconds = (grant.heartbeat_token or "").rpartition(":")
+    is_ours = name == machine() and seconds.replace(".", "", 1).isdecimal()
+    return float(seconds) + grant.time_to_live.total_seconds() if is_ours else float("-inf")

@@ -16,8 +16,7 @@ from lakehand.engines.spark.command import Command
 from lakehand.engines.spark.engine import CLEAN_UP_INTERVAL, STOP_TIMEOUT
 from lakehand.engines.spark.installation import Installation
 from lakehand.engines.spark.spool import HANDLE, Document
-from lakehand.engines.spark_submit import clock
-from lakehand.engines.spark_submit.application import Application
+from lakehand.engines.spark_submit.application import Application, machine_token
 from lakehand.engines.spark_submit.settings import SubmitSettings, read_settings, resource_properties
 from lakehand.engines.spark_submit.yarn import SharedFolder, Yarn, YarnApplication, YarnWatch, in_cluster_mode
 from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
@@ -52,7 +51,7 @@ class SparkSubmitEngine(ExecuteEngine):
 
     def heartbeat_token(self) -> str | None:
         """By the clock of this machine. An application on another one is renewed with what it published until now."""
-        token = clock.token()
+        token = machine_token()
         for application in self._in_yarn():
             application.note_token(token)
         return token

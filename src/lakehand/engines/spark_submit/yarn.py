@@ -24,8 +24,7 @@ from lakehand.engines.spark.command import Command
 from lakehand.engines.spark.process import DriverProcess
 from lakehand.engines.spark.settings import SparkSettings
 from lakehand.engines.spark.spool import SpoolClient
-from lakehand.engines.spark_submit import clock
-from lakehand.engines.spark_submit.application import Application
+from lakehand.engines.spark_submit.application import Application, machine_time
 from lakehand.spi.engines import LeaseGrant
 from lakehand.storage.private_folders import identity_of, refuse_open_folder, refuse_open_parents
 
@@ -212,7 +211,7 @@ class YarnApplication(Application):
         state = self.spool.driver_state()
         own = f"{state.get('boot')}:{state.get('beat')}"
         if own != self._heartbeat.token:
-            self._heartbeat = Heartbeat(token=own, seen_at=clock.now())
+            self._heartbeat = Heartbeat(token=own, seen_at=machine_time())
         if state.get("state") == "up":
             self._tokens.setdefault(token, self._heartbeat)
         while len(self._tokens) > TOKENS_KEPT:
@@ -248,7 +247,7 @@ class YarnApplication(Application):
     def note_absence(self, settings: SparkSettings) -> None:
         """YARN does not know it any more. A machine that is cut off may still run it: until its lease is over."""
         grace = settings.lease_grace.total_seconds()
-        if self.is_in_doubt() and clock.now() > self._end_of_lease() + grace:
+        if self.is_in_doubt() and machine_time() > self._end_of_lease() + grace:
             reason = "YARN does not run it any more"
             if not self.spool.driver_state():  # the log of its submission says why
                 reason += f": {self.exit_reason()}"
@@ -258,7 +257,7 @@ class YarnApplication(Application):
         """Without a heartbeat it never had one. Of a lease by an earlier service only the length is known."""
         if self._lease_ends is None:
             has_heartbeat = bool(self.spool.driver_state())
-            self._lease_ends = clock.now() + self.spool.time_to_live(self.handle) if has_heartbeat else float("-inf")
+            self._lease_ends = machine_time() + self.spool.time_to_live(self.handle) if has_heartbeat else float("-inf")
         return self._lease_ends
 
     def _hand_over(self, grant: LeaseGrant) -> None:

@@ -16,15 +16,7 @@ from lakehand.formats.hudi import (
     rollback_failed_writes,
 )
 from lakehand.formats.hudi.actions import TUNABLE, HudiAction, is_planning, refused
-from lakehand.formats.hudi.context import (
-    ROWS,
-    RULES,
-    HudiContext,
-    HudiEffect,
-    switch,
-    switched_off,
-    versions,
-)
+from lakehand.formats.hudi.context import ROWS, RULES, HudiContext, HudiEffect, switch, switched_off, versions
 from lakehand.formats.hudi.locks import NoLock, lock_options
 from lakehand.formats.hudi.snapshot import INDEXING, HudiSnapshot
 from lakehand.formats.hudi.table import HUDI

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import takewhile
 
-from lakehand.domain.retries import back_off
+from lakehand.domain.processes import back_off
 from lakehand.formats.hudi.actions import EXECUTE, PLAN_AND_EXECUTE, HudiAction, is_planning
 from lakehand.formats.hudi.context import HudiContext, HudiEffect
 from lakehand.formats.hudi.locks import NoLock, shared_lock

@@ -5,6 +5,7 @@ A JDBC catalog is one SQL table, which is read directly, at the address that Spa
 are read through pyiceberg.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,18 +14,24 @@ from threading import Lock
 from typing import Any
 
 from lakehand.domain.locations import normalise
-from lakehand.formats.iceberg.jdbc import metadata_in_database, tables_in_database
 from lakehand.formats.iceberg.metadata import FOLDER, has_metadata, read_metadata
-from lakehand.formats.iceberg.outages import CatalogAway, Outages
-from lakehand.formats.iceberg.rest_pages import MOST_NAMES
 from lakehand.spi import Catalog, Invalid, TableReference
-from lakehand.storage import WITHIN, ArrowStorage, OutsideWarehouses, Storage, Storages, open_database
+from lakehand.storage import WITHIN, ArrowStorage, OutsideWarehouses, Storage, Storages, open_database, select_rows
 
 HADOOP, JDBC, REST = "hadoop", "jdbc", "rest"
 THROUGH_PYICEBERG = frozenset({REST, "hive", "glue"})
 DEEPEST = 8  # levels of namespaces
-MOST_NAMESPACES = 20_000  # in one catalog
+MOST_NAMESPACES, MOST_TABLES = 20_000, 500_000  # in one catalog
 MOST_UNREADABLE = 10  # tables in a row that cannot be read: then it is not the tables
+NO_ANSWER = frozenset(
+    {"ConnectionError", "Timeout", "TimeoutError", "OperationalError", "InterfaceError", "TTransportException"}
+)
+AWAY = 15.0  # seconds for which a catalog that did not answer is not asked again
+_ONE = (
+    "SELECT metadata_location FROM iceberg_tables "
+    "WHERE catalog_name = :catalog AND table_namespace = :namespace AND table_name = :name"
+)
+_ALL = "SELECT * FROM iceberg_tables WHERE catalog_name = :catalog ORDER BY table_namespace, table_name"
 
 
 class CatalogStorages(Storages):
@@ -114,8 +121,10 @@ class Catalogs:
             opened, found = self._connect(catalog), list[tuple[str, ...]]()
             for namespace in namespaces(opened):
                 found += opened.list_tables(namespace)
-                if len(found) > MOST_NAMES:
-                    raise Invalid(f"the catalog {catalog.name} has more than {MOST_NAMES} tables, which are not listed")
+                if len(found) > MOST_TABLES:
+                    raise Invalid(
+                        f"the catalog {catalog.name} has more than {MOST_TABLES} tables, which are not listed"
+                    )
             return found
 
     def _load(self, catalog: Catalog, identifier: tuple[str, ...]) -> Any:
@@ -222,3 +231,59 @@ def storage_errors(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise OSError(f"{name} cannot be asked: {type(error).__name__}: {error}") from error
+
+
+class Outages:
+    """Catalogs that did not answer. For some seconds nobody waits for them again: waiting would take the threads that
+    other tables need."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: dict[str, tuple[float, str]] = {}
+
+    @contextmanager
+    def watched(self, name: str) -> Iterator[None]:
+        until, why = self._known.get(name, (0.0, ""))
+        if self._clock() < until:
+            raise CatalogAway(f"the catalog {name} did not answer a moment ago: {why}")
+        try:
+            yield
+        except CatalogAway:
+            raise
+        except Exception as error:
+            if is_away(error):
+                self._known[name] = (self._clock() + AWAY, f"{type(error).__name__}: {error}")
+                raise CatalogAway(f"the catalog {name} does not answer: {error}") from error
+            raise
+
+
+class CatalogAway(OSError):
+    """The catalog itself cannot be reached, whatever table was asked for."""
+
+
+def is_away(error: BaseException | None) -> bool:
+    """Whether nobody answered, in the words of requests, SQLAlchemy, Thrift or Python."""
+    while error is not None:
+        if {kind.__name__ for kind in type(error).__mro__} & NO_ANSWER:
+            return True
+        error = error.__cause__
+    return False
+
+
+def metadata_in_database(database: Any, catalog: str, namespace: str, name: str) -> str:
+    with select_rows(database, _ONE, catalog=catalog, namespace=namespace, name=name) as found:
+        row = next(iter(found), None)
+    if row is None or not row["metadata_location"]:
+        raise Invalid(f"{namespace}.{name} is not in the catalog {catalog}")
+    return str(row["metadata_location"])
+
+
+def tables_in_database(database: Any, catalog: str) -> Iterator[tuple[str, str, str]]:
+    """Namespace, name and metadata of each table; newer catalogs keep views in the same SQL table."""
+    with select_rows(database, _ALL, catalog=catalog) as found:
+        listed = [
+            (str(row["table_namespace"]), str(row["table_name"]), str(row["metadata_location"]))
+            for row in found
+            if row.get("iceberg_type") in (None, "TABLE") and row["metadata_location"]
+        ]
+    yield from listed

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Catalogs and files of pyiceberg, with bounds. Imports pyiceberg, so it is loaded when a catalog needs it."""
+"""Catalogs, pages of their lists, and files of pyiceberg, bounded. Loads pyiceberg: imported when that is needed."""
 
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
 from typing import Any
 
 from pyiceberg.catalog import Catalog
@@ -23,11 +25,17 @@ from requests.adapters import HTTPAdapter
 from requests.exceptions import HTTPError
 from tenacity import retry
 
-from lakehand.formats.iceberg.rest_pages import Name, all_pages
+from lakehand.spi import Invalid
 from lakehand.storage import WITHIN, ReadBoundary
 
 CONNECT, READ = 5.0, 20.0  # seconds; below the deadline of plugin calls, so that a slow catalog is an error, not a hang
 ARROW = {PY_IO_IMPL: "lakehand.formats.iceberg.rest_client.BoundedFileIO"}
+MOST_NAMES = 500_000  # in one list
+MOST_PAGES = 20_000
+MOST_IDLE = 10  # pages in a row without anything new; an empty one is allowed, for example of views
+
+Name = tuple[str, ...]
+Ask = Callable[[str | None], tuple[Iterable[Name], str | None]]
 
 
 class BoundedFileIO(PyArrowFileIO):
@@ -111,3 +119,32 @@ class BoundedRestCatalog(RestCatalog):
         credentials = self._resolve_storage_credentials(table_response.storage_credentials, location)
         table.io = self._load_file_io({**table_response.config, **credentials}, location)
         return table
+
+
+def all_pages(ask: Ask, *, what: str) -> list[Name]:
+    """Each name once, with an end: whatever the catalog answers, it fills no memory.
+
+    ``ask`` returns the names of a page and the token of the next one; ``what`` is for errors."""
+    found: dict[Name, None] = {}
+    tokens: set[bytes] = set()
+    token, idle = None, 0
+    for _ in range(MOST_PAGES):
+        before = len(found)
+        names, token = ask(token)
+        found.update(dict.fromkeys(names))
+        if not token:
+            return list(found)
+        idle = 0 if len(found) > before else idle + 1
+        short = blake2b(token.encode(), digest_size=16).digest()  # a token may be long
+        if len(found) > MOST_NAMES:
+            raise endless(what, f"it has more than {MOST_NAMES} names")
+        if idle and short in tokens:
+            raise endless(what, "a page token comes again, and brings nothing new")
+        if idle >= MOST_IDLE:
+            raise endless(what, f"{idle} pages in a row bring nothing new")
+        tokens.add(short)
+    raise endless(what, f"it has more than {MOST_PAGES} pages")
+
+
+def endless(what: str, why: str) -> Invalid:
+    return Invalid(f"the list of {what} does not end: {why}. Nothing is retired; look at the catalog's page tokens")

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The format plugin: a table's sign of change is the name of its metadata file, and its snapshot one read of that."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
+from threading import Lock
 from typing import NamedTuple
 
 from lakehand.formats.iceberg import metadata
 from lakehand.formats.iceberg.catalogs import Catalogs
-from lakehand.formats.iceberg.hadoop_layout import HadoopLayouts
 from lakehand.formats.iceberg.manifests import ManifestCache
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.spi import Catalog, CommittedTable, Format, TableFormat, TableReference
-from lakehand.storage import Storages
+from lakehand.storage import ABSENT, Storage, Storages
 
 ICEBERG = Format("iceberg")
 NEEDS_CATALOG = (
     "its metadata is kept by a catalog, and only the catalog can commit to it: name the catalog in the settings "
     "([catalogs.NAME]) and register the table by it"
 )
+MOST_KNOWN = 100_000  # tables in Hadoop layout whose newest metadata file is remembered
+_NUMBER = re.compile(r"\d+")
 
 
 class MetadataLocation(NamedTuple):
@@ -92,3 +95,63 @@ class IcebergFormat(TableFormat):
             storages=storages,
             why_read_only="" if is_own or metadata.is_versioned(name) else NEEDS_CATALOG,
         )
+
+
+class Known(NamedTuple):
+    name: str  # of the newest metadata file
+    hint: str  # the sign of the hint at that time
+
+
+class HadoopLayouts:
+    """The newest metadata file of a table in Hadoop layout in an object store, by at most two requests if we know it.
+
+    The next version is asked for under the name that it would have. The compression, and with it the name, may change,
+    and a table may be dropped and made anew: both change the hint, so that its sign is compared, too.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Known] = {}
+        self._lock = Lock()
+
+    def current(self, storage: Storage, root: str, location: str) -> str:
+        """The name of the newest metadata file."""
+        folder = f"{root}/{metadata.FOLDER}"
+        known = self._known.get(location)
+        if known is not None:
+            if storage.sign(f"{folder}/{following(known.name)}") != ABSENT:
+                found = listed(storage, folder, known.name)
+            elif storage.sign(f"{folder}/{metadata.HINT}") == known.hint:
+                return known.name
+            else:
+                found = None
+            if found is not None:
+                return self._remember(location, found)
+        hint = storage.sign(f"{folder}/{metadata.HINT}")  # before the name: a commit in between changes it once more
+        name = metadata.current(storage, root, location)
+        if hint == ABSENT or not metadata.is_versioned(name):
+            return name
+        return self._remember(location, Known(name, hint))
+
+    def _remember(self, location: str, known: Known) -> str:
+        with self._lock:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[location] = known
+        return known.name
+
+
+def following(name: str) -> str:
+    """The name of the next version."""
+    return _NUMBER.sub(lambda found: str(int(found[0]) + 1), name, count=1)
+
+
+def listed(storage: Storage, folder: str, known: str) -> Known | None:
+    """The newest version after a known one, and the hint's sign, by one listing; None: as Iceberg looks for it."""
+    signs = {entry.name: entry.sign for entry in storage.entries(folder)}
+    numbered = {number: name for name in signs if (number := metadata.version_of(name)) is not None}
+    version = metadata.version_of(known)
+    if version not in numbered or metadata.HINT not in signs:
+        return None
+    while version + 1 in numbered:
+        version += 1
+    return Known(numbered[version], signs[metadata.HINT])

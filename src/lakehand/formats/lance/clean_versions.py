@@ -3,7 +3,7 @@
 
 from datetime import timedelta
 
-from lakehand.formats.lance.context import LanceContext, LanceEffect, why_gone
+from lakehand.formats.lance.context import LanceContext, LanceEffect, cool_down, why_gone
 from lakehand.spi import Action, Json, Skip, Verdict, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import fields, milliseconds, moment_of, whole_number
@@ -17,9 +17,7 @@ RETAIN = kit.retained_count_setting(
 MIN_VERSIONS = kit.count_setting(
     "lance.clean-versions.min-versions", "versions past their age that make it worth it", 1, floor=1
 )
-COOL_DOWN = kit.duration_setting(
-    "lance.clean-versions.cool-down", "pause after a run that changed nothing", timedelta(hours=6)
-)
+COOL_DOWN = cool_down("clean-versions")
 
 
 def decide(context: LanceContext) -> Need | Skip:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from lakehand.formats.lance import snapshot
-from lakehand.formats.lance.context import VERSIONS_READ, LanceContext, LanceEffect, change, why_gone
+from lakehand.formats.lance.context import VERSIONS_READ, LanceContext, LanceEffect, change, cool_down, why_gone
 from lakehand.formats.lance.snapshot import FULL, FragmentPlan
 from lakehand.spi import Action, Json, ProcessTriggerStrategy, Skip, Verdict, amount, kit
 from lakehand.spi.kit import Need
@@ -32,9 +32,7 @@ DELETED_SHARE = kit.share_setting(
     snapshot.DELETED_SHARE, set_by=kit.SetBy.REQUEST,
 )  # fmt: skip
 MAX_BYTES = kit.bytes_setting("lance.compact.max-bytes", "bytes that one run reads", 64 * 1024**3, floor=1)
-COOL_DOWN = kit.duration_setting(
-    "lance.compact.cool-down", "pause after a run that changed nothing", timedelta(hours=6)
-)
+COOL_DOWN = cool_down("compact")
 
 
 def decide(context: LanceContext) -> Need | Skip:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from lakehand.formats.lance.snapshot import LanceSnapshot
 from lakehand.spi import Json, Remedy, kit
+from lakehand.spi.kit import SettingRow
 from lakehand.spi.kit.conversions import fields, whole_number
 
 VERSIONS_READ = 10_000  # versions
@@ -27,6 +28,12 @@ RULES = (
     kit.table_missing(r"Dataset at path .{0,1024} was not found|TableNotFound", "Lance"),
     kit.rule(r"Not found|NoSuchFile|FileNotFound", "file-missing", advice="a file went while it was read"),
 )  # fmt: skip
+
+
+def cool_down(action: str) -> SettingRow[timedelta]:
+    return kit.duration_setting(
+        f"lance.{action}.cool-down", "pause after a run that changed nothing", timedelta(hours=6)
+    )
 
 
 def why_gone(effect: LanceEffect) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from lakehand.formats.lance.context import VERSIONS_READ, LanceContext, LanceEffect, change, why_gone
+from lakehand.formats.lance.context import VERSIONS_READ, LanceContext, LanceEffect, change, cool_down, why_gone
 from lakehand.formats.lance.snapshot import IndexCoverage, LanceSnapshot
 from lakehand.spi import Action, Json, ProcessTriggerStrategy, Skip, Verdict, amount, kit
 from lakehand.spi.kit import Need, Values
@@ -30,9 +30,7 @@ MAX_INDEX_BYTES = kit.bytes_setting(
     "lance.optimize-indices.max-bytes", "a larger index is not rewritten in the driver; one of vectors gets new parts",
     4 * 1024**3, floor=1, set_by=kit.SetBy.REQUEST,
 )  # fmt: skip
-COOL_DOWN = kit.duration_setting(
-    "lance.optimize-indices.cool-down", "pause after a run that changed nothing", timedelta(hours=6)
-)
+COOL_DOWN = cool_down("optimize-indices")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

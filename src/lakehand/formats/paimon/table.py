@@ -1,18 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The format plugin: a table's sign of change by two listings, and its snapshot by one more read."""
+"""The format plugin: a table's sign of change by two listings, and its snapshot by one more read.
+
+Catalogs are folders of a warehouse, rows of a database, or entries of a Hive metastore.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 
 from lakehand.formats.paimon import schema
-from lakehand.formats.paimon.catalogs import SCHEMA, tables_in
 from lakehand.formats.paimon.layout import SNAPSHOT, Layout
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.spi import Catalog, CommittedTable, Format, Invalid, TableFormat, TableReference
-from lakehand.storage import ABSENT, Storages
+from lakehand.storage import ABSENT, Storages, open_database, select_rows, tables_in_metastore
 
 PAIMON = Format("paimon")
 MOST_KNOWN = 100_000
 BRANCH = "/branch/branch-"
+SCHEMA = "schema"
+DATABASE = ".db"
+KEY, DEFAULT_KEY = "catalog-key", "jdbc"  # by which several catalogs share one database
+_ALL = (
+    "SELECT database_name, table_name FROM paimon_tables WHERE catalog_key = :catalog "
+    "ORDER BY database_name, table_name"
+)
 
 
 class PaimonFormat(TableFormat):
@@ -85,3 +94,42 @@ class PaimonFormat(TableFormat):
 def token_of(schema: int, ids: list[int]) -> str:
     """Every commit adds a snapshot, expiry takes some away, and a change of options is a new schema."""
     return f"{schema}:{ids[0]}-{ids[-1]}:{len(ids)}" if ids else f"{schema}:empty"
+
+
+def tables_in(catalog: Catalog) -> Iterator[TableReference]:
+    if catalog.type == "filesystem":
+        yield from tables_in_folders(catalog)
+    elif catalog.type == "jdbc":
+        yield from tables_in_database(catalog)
+    elif catalog.type == "hive":
+        yield from tables_in_metastore(catalog)
+    else:
+        served = "filesystem, jdbc and hive are served"
+        raise Invalid(f"catalog {catalog.name} has type {catalog.type!r}: of Paimon's, {served}")
+
+
+def tables_in_folders(catalog: Catalog) -> Iterator[TableReference]:
+    """``DATABASE.db/TABLE``."""
+    storage, root = Storages(catalog.reader_properties).of(catalog.warehouse.rstrip("/"))
+    for database in sorted(name for name in storage.folders(root) if name.endswith(DATABASE)):
+        for name in sorted(storage.folders(f"{root}/{database}")):
+            if Layout(storage=storage, root=f"{root}/{database}/{name}").ids(SCHEMA):
+                yield reference_of(catalog, database.removesuffix(DATABASE), name)
+
+
+def tables_in_database(catalog: Catalog) -> Iterator[TableReference]:
+    """It names the tables. They are where a filesystem catalog has them."""
+    key = dict(catalog.engine_properties).get(KEY, DEFAULT_KEY)
+    database = open_database(catalog.reader_properties)
+    try:
+        with select_rows(database, _ALL, catalog=key) as found:
+            listed = [(str(row["database_name"]), str(row["table_name"])) for row in found]
+    finally:
+        database.dispose()
+    for namespace, name in listed:
+        yield reference_of(catalog, namespace, name)
+
+
+def reference_of(catalog: Catalog, database: str, name: str) -> TableReference:
+    location = f"{catalog.warehouse.rstrip('/')}/{database}{DATABASE}/{name}"
+    return TableReference(location=location, catalog=catalog, db_name=database, table_name=name)

@@ -27,7 +27,6 @@ from lakehand.domain.access import ANONYMOUS, Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError, Unauthorized, Unavailable
 from lakehand.domain.notifications import CommitEvent, CommitResult, Outcome
-from lakehand.rest.access import address_of
 from lakehand.rest.bodies import exceeds, read, too_large
 from lakehand.rest.commits.events import (
     COMMITTED,
@@ -41,6 +40,7 @@ from lakehand.rest.commits.events import (
     read_request,
 )
 from lakehand.rest.context import ApiContext
+from lakehand.rest.dependencies import address_of
 from lakehand.rest.errors import answer_lakehand_error
 from lakehand.rest.group_commit import GroupCommit
 from lakehand.rest.wire_requests import known_action, parse_query, split
@@ -73,7 +73,6 @@ Answer = bytes | LakehandError  # JSON, or why the request as a whole was not ta
 @dataclass(kw_only=True)
 class CommitHandler:
     context: ApiContext
-    timeout: float = 5.0
     group_commit: GroupCommit[CommitRequest, Answer] = field(init=False)
     senders: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(SENDER_THREADS, thread_name_prefix="commit-senders")
@@ -84,7 +83,7 @@ class CommitHandler:
             self.record,
             timeout_answer=Unavailable(f"the database has not answered in time: {AGAIN}"),
             unstored_answer=Unavailable(f"the events were not stored, because the database does not answer: {AGAIN}"),
-            timeout=self.timeout,
+            timeout=self.context.commits_timeout,
         )
 
     def close(self) -> None:
@@ -101,7 +100,7 @@ class CommitHandler:
             caller = self.context.services.access.remembered_caller(secret, address=request.address, via=VIA)
             if caller is None or (self.has_secrets and caller.name == ANONYMOUS):
                 asked = asyncio.get_running_loop().run_in_executor(self.senders, self.ask_for_caller, request, secret)
-                caller = await asyncio.wait_for(asked, self.timeout)
+                caller = await asyncio.wait_for(asked, self.context.commits_timeout)
             caller.need(Role.OPERATOR)
             caller.need_everything()
         except asyncio.TimeoutError:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lakehand.domain.operations import Operation
-from lakehand.domain.processes import Failure, Remedy
-from lakehand.domain.retries import back_off
+from lakehand.domain.processes import Failure, Remedy, back_off
 from lakehand.domain.tables import Table
 from lakehand.spi.engines import EngineStatus
 

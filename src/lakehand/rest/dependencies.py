@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dependencies of the routes: the API context, and the caller with its role."""
+"""Dependencies of the routes: the API context, the caller with its role, an id, a query as a dataclass of the API."""
 
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, TypeVar, get_type_hints
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import Field, create_model
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
@@ -12,11 +15,14 @@ from lakehand.core.services.services import Services as AllServices
 from lakehand.domain.access import Caller as ApiCaller
 from lakehand.domain.access import Role
 from lakehand.domain.errors import Unauthorized
+from lakehand.domain.texts import LARGEST_ID
 from lakehand.rest.context import ApiContext
 
 bearer = HTTPBearer(auto_error=False, description="Needed when the service has tokens.")
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
+T = TypeVar("T")
 VIA = "rest"
+PathId = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 
 
 async def context_of(request: Request) -> ApiContext:
@@ -74,3 +80,21 @@ def is_open(context: ApiContext) -> bool:
 
 Caller = Annotated[ApiCaller, Depends(caller_of)]
 Writer = Annotated[ApiCaller, Depends(writer_of)]
+
+
+def from_query(shape: Callable[..., T]) -> Any:
+    """A ``shape`` from the parameters of the URL: FastAPI takes a dataclass as a body, but not as a query."""
+    wanted: Any = shape
+    hints = get_type_hints(wanted, include_extras=True)
+    own: dict[str, Any] = {
+        one.name: (hints[one.name], Field(... if one.default is MISSING else one.default, **one.metadata))
+        for one in fields(wanted)
+    }
+    return Depends(reader(shape, create_model(wanted.__name__, **own)))
+
+
+def reader(shape: Callable[..., T], model: Any) -> Callable[..., Coroutine[Any, Any, T]]:
+    async def read(query: Annotated[model, Query()]) -> T:
+        return shape(**{name: getattr(query, name) for name in model.model_fields})
+
+    return read
