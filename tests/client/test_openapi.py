@@ -30,10 +30,10 @@ SAMPLES: dict[str, Any] = {
     "format": "hudi", "heartbeat_timeout": 60, "hours": 2, "instant": "20261114191013982", "kind": "table.", "limit": 5,
     "location": "/data/t", "name": "lake", "offset": 9, "operation": 1, "options": {"a": "b"}, "outage": 1.0,
     "owner": "ann", "paused": False, "poll": 0.1, "priority": 1, "properties": {"a": "b"}, "queue": "q",
-    "caller": "ann", "role": "viewer", "life": 60, "token": 1, "receiver": "ops",
+    "caller": "ann", "role": "viewer", "life": 60, "token": 1, "receiver": "ops", "engine": "spark",
     "removed": True, "scheduling": "writer", "search": "t", "since": "2026-11-15T19:10:13Z",
     "state": "open", "status": "failed", "table": "lake:db.t", "table_name": "t", "timeout": 0.0,
-    "verify_rows": "count", "version": "42", "partitions": ["day=1"],
+    "retry_on_error": False, "verify_rows": "count", "version": "42", "partitions": ["day=1"],
 }  # fmt: skip
 # What the API takes, and no call sends: pages are read on by themselves, and a table is named by one argument.
 # Commit events have parameters for senders that are not ours, and their data has more fields than people give.

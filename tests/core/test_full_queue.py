@@ -21,6 +21,7 @@ from tests.kit.sentences import Sentences
 
 SMALL_WINDOW, MANY = 10, 40
 JOB = "pretend.run"
+BOTH = frozenset({COMPACTION, CLEAN})
 
 
 @pytest.fixture(autouse=True)
@@ -45,14 +46,14 @@ def store_operation(
 def store_many(world: World, process: TableProcess | None = None, count: int = MANY, **values: Any) -> Table:
     """More than one window holds, of a table each, all of them before any other. Returns the last one's table."""
     for number in range(count):
-        table = world.add_table(f"many-{number}")
+        table = world.add_table(f"many-{number}", action_types=BOTH)
         store_operation(world, table, str(number), process, **{"priority": 9, **values})
     return table
 
 
 def store_the_other(world: World, engine: str = "spark", **values: Any) -> Operation:
     process = TableProcess(action=CLEAN, job=JOB, engine=engine)
-    return store_operation(world, world.add_table("other"), "other", process, **values)
+    return store_operation(world, world.add_table("other", action_types=BOTH), "other", process, **values)
 
 
 def with_engine(world: World, engine: PretendEngine, name: str) -> World:
@@ -108,7 +109,9 @@ def test_an_owner_with_its_share_stops_no_other_owner(store: Any, sentences: Sen
 def test_two_owners_with_their_shares_do_not_wait_for_each_other(store: Any) -> None:
     world = World(store, limits=Limits(running=8, owner_share=0.25))
     for number in range(20):
-        store_operation(world, world.add_table(f"t-{number}"), str(number), owner=f"owner-{number % 2}")
+        store_operation(
+            world, world.add_table(f"t-{number}", action_types=BOTH), str(number), owner=f"owner-{number % 2}"
+        )
 
     assert dispatch(world) == 8
 
@@ -124,7 +127,7 @@ def test_the_parallelism_of_one_action_stops_no_other_action(store: Any) -> None
 
 def test_a_busy_table_stops_no_other_table(store: Any, sentences: Sentences) -> None:
     world = World(store)
-    crowded = world.add_table("crowded")
+    crowded = world.add_table("crowded", action_types=BOTH)
     for number in range(MANY):
         store_operation(world, crowded, f"{number:04}", priority=9)
     other = store_the_other(world)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a commit to a verified operation, through the loops."""
 
+from datetime import timedelta
+
 import pytest
 
 from lakehand.api.operations import OperationRequest
-from lakehand.domain.operations import Status
+from lakehand.domain.operations import Status, taken_off
 from lakehand.domain.processes import Failure, Instant, Remedy, TableProcess
 from lakehand.spi import EngineState
-from tests.core.world import World
+from tests.core.world import CLEAN, World
 from tests.domain.words import COMPACTION
 from tests.kit.sentences import Sentences
 
@@ -178,6 +180,17 @@ def test_a_plan_that_was_submitted_early_is_taken_up_when_it_appears(world: Worl
     assert world.the_operation(table).status is Status.SUBMITTED
 
 
+def test_a_dropped_operation_of_another_action_is_not_taken_for_the_plan(world: World) -> None:
+    table = world.add_table(action_types=frozenset({COMPACTION, CLEAN}))
+    world.operations.add(table, OperationRequest(action=CLEAN, instant=T1), by="api")
+    world.turn()
+    assert world.the_operation(table).status is Status.DROPPED
+    world.tables.plan(table.location, T1)
+    world.clock.pass_by(minutes=10)
+    world.turn()
+    assert (world.the_operation(table).process.action, world.the_operation(table).status) == (CLEAN, Status.DROPPED)
+
+
 def test_what_must_not_run_fails_at_once_and_says_why(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     table = world.add_table()
     world.tables.plan(table.location, T1)
@@ -206,3 +219,84 @@ def test_success_after_a_failed_attempt_shows_that_failure_only_in_its_attempt(w
     first, second = world.store.operations.attempts(done.id)
     assert (first.outcome, first.failure and first.failure.reason) == ("failed", "Boom")
     assert (second.outcome, second.failure) == ("succeeded", None)
+
+
+def test_submission_time_counts_from_when_the_attempt_was_due(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.look()
+    world.clock.pass_by(seconds=3)
+    world.turn()
+    world.engine.says(EngineState.FAILED, error_class="Boom", message="disk full")
+    world.monitor.run_once()
+    world.clock.at = world.the_operation(table).not_before
+    world.clock.pass_by(seconds=5)
+    world.turn()
+
+    assert world.metrics.named("submitted") == [(COMPACTION, timedelta(seconds=waited)) for waited in (3, 5)]
+
+
+def test_a_submission_that_the_engine_refused_is_observed_when_it_takes_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("the spool folder is full")
+
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.engine, "submit", refuse)
+        world.look()
+        world.dispatcher.run_once()
+    assert world.the_operation(table).status is Status.SUBMITTED
+    assert world.metrics.named("submitted") == []
+
+    world.clock.pass_by(seconds=10)
+    world.monitor.run_once()
+
+    assert world.metrics.named("submitted") == [(COMPACTION, timedelta(seconds=10))]
+
+
+def test_an_operation_without_retries_has_one_attempt(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.operations.add(table, OperationRequest(action=COMPACTION, instant=T1, retry_on_error=False), by="ann")
+    world.turn()
+    world.engine.says(EngineState.FAILED, error_class="Boom", message="disk full")
+    world.monitor.run_once()
+
+    failed = world.the_operation(table)
+    assert (failed.status, failed.run_times) == (Status.FAILED, 1)
+    again = world.operations.reopen(failed.id, by="ann")
+    assert (again.status, again.retry_on_error) == (Status.PENDING, False)
+
+
+def test_an_action_that_is_taken_off_its_table_does_not_run_until_it_is_back(world: World) -> None:
+    table = world.add_table(action_types=frozenset({COMPACTION, CLEAN}))
+    world.tables.plan(table.location, T1)
+    world.look()
+
+    world.change(table, action_types=["-compaction"])
+    world.turn()
+    dropped = world.the_operation(table)
+    assert (dropped.status, dropped.reason) == (Status.DROPPED, taken_off(COMPACTION))
+    assert world.engine.works == {}
+
+    world.change(table, action_types=["+compaction"])
+    world.turn()
+    again = world.the_operation(table)
+    assert (again.id, again.status) == (dropped.id, Status.SUBMITTED)
+
+
+def test_what_is_retried_after_its_action_was_taken_off_is_dropped_at_its_admission(world: World) -> None:
+    table = world.add_table(action_types=frozenset({COMPACTION, CLEAN}))
+    world.tables.plan(table.location, T1)
+    world.look()
+    world.change(table, action_types=["-compaction"])
+
+    world.operations.reopen(world.the_operation(table).id, by="ann")
+    world.turn()
+
+    dropped = world.the_operation(table)
+    assert (dropped.status, dropped.reason) == (Status.DROPPED, taken_off(COMPACTION))
+    assert world.engine.works == {}

@@ -144,6 +144,7 @@ def an_operation(finished_at: datetime | None = None) -> Operation:
         action="compaction", status=Status.SUCCEEDED if finished_at else Status.RUNNING, attempts=1, created_at=at(0),
         finished_at=finished_at, reason="", queue="", owner="", priority=0, engine="spark", origin="", updated_at=at(0),
         submitted_at=None, started_at=None, next_try=None, cancel_requested=False, is_deleted=False, progress={},
+        retry_on_error=True,
     )  # fmt: skip
 
 

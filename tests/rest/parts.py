@@ -265,6 +265,18 @@ def with_services(context: ApiContext, **changed: Any) -> ApiContext:
     return replace(context, services=replace(context.services, **changed))
 
 
+def with_engines(context: ApiContext, *names: str) -> ApiContext:
+    """The context with these engines switched on, besides those that are known to be broken."""
+    operations = context.services.operations
+    known = operations.plugins
+    on = tuple(
+        PluginReport(kind="engine", name=name, distribution="lakehand", version="0", state="on") for name in names
+    )
+    broken = tuple(report for report in known.reports if report.state == "broken")
+    changed = replace(known, engines={name: LoggedEngine() for name in names}, reports=(*on, *broken))
+    return with_services(context, operations=replace(operations, plugins=changed), plugins=changed.listing)
+
+
 def with_receivers(context: ApiContext, receivers: Mapping[str, Receiver], test_timeout: float = 15.0) -> ApiContext:
     alerts = replace(context.services.alerts, receivers=receivers, test_timeout=test_timeout)
     return with_services(context, alerts=alerts)

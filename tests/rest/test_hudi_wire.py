@@ -17,7 +17,7 @@ from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.hudi_client import Recording, recordings
 from tests.kit.polling import wait_for
-from tests.rest.parts import INSTANT, LOCATION, add_table, context_over, items, kinds, wire, with_security
+from tests.rest.parts import INSTANT, LOCATION, add_table, context_over, items, kinds, wire, with_engines, with_security
 
 CALLBACK = "/v1/hoodie/service/callback"
 ClientOf = Callable[[ApiContext], httpx.Client]
@@ -59,6 +59,18 @@ def test_the_same_request_a_thousand_times_is_one_operation(client: httpx.Client
     assert len(items(client, "/api/v1/operations")) == 1
 
 
+def test_a_plan_of_another_action_is_an_event_and_the_writer_goes_on(client: httpx.Client) -> None:
+    add_table(client, action_types=["compaction", "clustering"])
+    send(client, wire())
+
+    assert send(client, wire("cluster"))["stored"] is True
+
+    [operation] = items(client, "/api/v1/operations")
+    assert operation["action"] == "compaction"
+    [event] = items(client, "/api/v1/events?kind=intake.other-action")
+    assert (event["table"], event["times"]) == (1, 1)
+
+
 def test_a_list_of_instants_is_an_operation_each(client: httpx.Client) -> None:
     send(client, wire(instant=f"{INSTANT},20261114191013983"))
 
@@ -77,6 +89,34 @@ def test_resource_and_parallelism_are_kept(client: httpx.Client) -> None:
     [operation] = items(client, "/api/v1/operations")
     parameters = client.get(f"/api/v1/operations/{operation['id']}").json()["parameters"]
     assert parameters == {"resource": "8g:4g", "parallelism": "7", "options": {}}
+
+
+def test_the_engine_that_the_writer_asks_for_is_stored(client_of: ClientOf, context: ApiContext) -> None:
+    client = client_of(with_engines(context, "spark", "spark-submit"))
+
+    for number, engine in enumerate(("spark-submit", "spark", "flink")):
+        assert send(client, wire(execution_engine=engine, instant=f"2026111419101398{number}"))["stored"] is True
+
+    newest_first = [one["engine"] for one in items(client, "/api/v1/operations")]
+    assert newest_first == ["spark", "spark", "spark-submit"]
+    assert "wire.unknown-engine" in kinds(client)
+
+
+def test_owner_and_queue_of_the_writer_are_the_operations_own(client: httpx.Client) -> None:
+    add_table(client, owner="bob", queue="slow")
+
+    send(client, wire(username="carol", queue="vip"))
+    send(client, wire(instant="20261114191013983"))
+
+    found = [(one["owner"], one["queue"]) for one in items(client, "/api/v1/operations")]
+    assert found == [("bob", "slow"), ("carol", "vip")]
+
+
+def test_a_writer_may_add_that_a_failed_attempt_is_not_repeated(client: httpx.Client) -> None:
+    send(client, wire(retry_on_error="false"))
+    send(client, wire(instant="20261114191013983"))
+
+    assert [one["retry_on_error"] for one in items(client, "/api/v1/operations")] == [True, False]
 
 
 @pytest.mark.parametrize("kind", ["cluster", "clean"])

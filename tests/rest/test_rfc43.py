@@ -6,8 +6,10 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from lakehand.domain.access import Role
 from lakehand.rest import ApiContext
-from tests.rest.parts import INSTANT, LOCATION, add_table, items, with_security
+from lakehand.rest.wire_requests import wanted_engine
+from tests.rest.parts import INSTANT, LOCATION, add_table, items, made_token, wire, with_engines, with_security
 
 PREFIX = "/v1/hoodie/service"
 RFC = {
@@ -53,6 +55,42 @@ def test_a_plan_is_removed(client: httpx.Client) -> None:
     assert (removed.status_code, again.status_code) == (200, 200)
     assert (removed.json()["is_deleted"], removed.json()["status"]) == (True, "canceled")
     assert post(client, "/compact/remove", body | {"instant": "20200101000000"}).status_code == 404
+
+
+def test_a_plan_that_has_ended_is_removed(client: httpx.Client) -> None:
+    add_table(client, db_name="sales")
+    post(client, "/compact/submit", RFC)
+    client.post("/api/v1/operations/1/cancel")
+
+    removed = post(client, "/compact/remove", RFC).json()
+
+    assert (removed["is_deleted"], removed["status"]) == (True, "canceled")
+    assert client.get("/api/v1/operations/1").json()["is_deleted"] is True
+
+
+def test_the_path_may_say_hudi(client: httpx.Client) -> None:
+    add_table(client, db_name="sales")
+
+    submitted = client.post("/v1/hudi/service/compact/submit", json=RFC)
+    sent = client.get(wire().replace("/v1/hoodie/", "/v1/hudi/"))
+    removed = client.post("/v1/hudi/service/compact/remove", json=RFC)
+
+    assert [one.status_code for one in (submitted, sent, removed)] == [200, 200, 200]
+    assert (sent.json()["stored"], removed.json()["is_deleted"]) == (True, True)
+    assert client.get("/v1/hudi/service/nothing").json()["stored"] is False
+
+
+def test_a_plan_of_another_action_is_neither_submitted_nor_removed(client: httpx.Client) -> None:
+    add_table(client, db_name="sales", action_types=["compaction", "clustering"])
+    post(client, "/compact/submit", RFC)
+
+    submitted, removed = (post(client, f"/cluster/{verb}", RFC) for verb in ("submit", "remove"))
+
+    assert (submitted.status_code, removed.status_code) == (409, 404)
+    for answer in (submitted, removed):
+        assert "operation 1 (compaction, pending)" in answer.json()["error"]["message"]
+    [operation] = items(client, "/api/v1/operations")
+    assert (operation["status"], operation["is_deleted"]) == ("pending", False)
 
 
 @pytest.mark.parametrize("actions", ["", " , ", []])
@@ -130,3 +168,86 @@ def test_no_writer_names_further_places_whose_files_may_be_deleted(client: httpx
     assert answer.status_code == 422
     assert "extra-locations" in answer.json()["error"]["message"]
     assert items(client, "/api/v1/tables") == []
+
+
+@pytest.mark.parametrize("retries", [True, False])
+def test_whether_a_failed_attempt_is_repeated_is_taken_from_the_request(client: httpx.Client, retries: bool) -> None:
+    add_table(client, db_name="sales")
+
+    post(client, "/compact/submit", RFC | {"retry_on_error": retries})
+
+    [operation] = items(client, "/api/v1/operations")
+    assert operation["retry_on_error"] is retries
+
+
+@pytest.mark.parametrize(
+    ("said", "stored"), [("spark-submit", "spark-submit"), ("Spark-Submit", "spark-submit"), ("Spark", "spark")]
+)
+def test_the_engine_that_is_asked_for_is_stored(
+    context: ApiContext, client_of: Callable[[ApiContext], httpx.Client], said: str, stored: str
+) -> None:
+    client = client_of(with_engines(context, "spark", "spark-submit"))
+    add_table(client, db_name="sales")
+
+    answer = post(client, "/compact/submit", RFC | {"execution_engine": said})
+
+    assert [one["engine"] for one in answer.json()["operations"]] == [stored]
+
+
+def test_spark_is_each_of_our_engines_and_any_other_name_is_one_of_them() -> None:
+    assert [wanted_engine(name) for name in ("", "Spark", "spark", "spark-submit")] == [
+        None,
+        None,
+        None,
+        "spark-submit",
+    ]
+
+
+def test_owner_and_queue_are_the_operations_own(client: httpx.Client) -> None:
+    add_table(client, db_name="sales", owner="bob", queue="slow")
+
+    post(client, "/compact/submit", RFC | {"owner": "carol", "queue": "vip"})
+    post(client, "/compact/submit", RFC | {"owner": "default", "queue": "", "instant": "20261114191013983"})
+
+    found = [(one["owner"], one["queue"]) for one in items(client, "/api/v1/operations")]
+    assert found == [("bob", "slow"), ("carol", "vip")]
+
+
+def test_a_token_of_one_owner_gives_no_operation_to_another(client: httpx.Client, context: ApiContext) -> None:
+    add_table(client, db_name="sales", owner="ann")
+    client.headers["Authorization"] = f"Bearer {made_token(context, 'of-ann', Role.OPERATOR, owner='ann').secret}"
+
+    assert post(client, "/compact/submit", RFC | {"owner": "bob"}).status_code == 403
+    assert post(client, "/compact/submit", RFC | {"owner": "ann"}).status_code == 200
+
+
+CHANGED: list[dict[str, object]] = [
+    {"resource": "8g:4g"}, {"parallelism": "7"}, {"extra_params": "hoodie.compaction.target.io=512"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", CHANGED)
+def test_a_repeat_changes_what_waits(client: httpx.Client, changed: dict[str, object]) -> None:
+    add_table(client, db_name="sales")
+    post(client, "/compact/submit", RFC)
+
+    assert post(client, "/compact/submit", RFC | changed).status_code == 200
+
+    parameters = client.get("/api/v1/operations/1").json()["parameters"]
+    now_is = {"resource": parameters["resource"], "parallelism": parameters["parallelism"]}
+    now_is["extra_params"] = ";".join(f"{key}={value}" for key, value in parameters["options"].items())
+    before = {name: RFC[name] for name in now_is}
+    assert now_is == before | changed
+
+
+@pytest.mark.parametrize("changed", CHANGED)
+def test_a_repeat_that_comes_too_late_is_refused(client: httpx.Client, changed: dict[str, object]) -> None:
+    add_table(client, db_name="sales")
+    post(client, "/compact/submit", RFC)
+    client.post("/api/v1/operations/1/cancel")
+
+    assert post(client, "/compact/submit", RFC).status_code == 200
+    refused = post(client, "/compact/submit", RFC | changed)
+
+    assert refused.status_code == 409
+    assert "operation 1" in refused.json()["error"]["message"]

@@ -58,6 +58,7 @@ NEEDS: dict[tuple[str, str], str] = {
     ("POST", "/api/v1/tables/{id}/clear"): OPERATOR,
     ("POST", "/api/v1/operations"): OPERATOR,
     ("POST", "/api/v1/operations/{id}/cancel"): OPERATOR,
+    ("PATCH", "/api/v1/operations/{id}"): OPERATOR,
     ("POST", "/api/v1/operations/{id}/retry"): OPERATOR,
     ("DELETE", "/api/v1/operations/{id}"): OPERATOR,
     ("POST", "/api/v1/alerts/{id}/silence"): OPERATOR,
@@ -141,6 +142,7 @@ def body_of(method: str, path: str, location: str, number: int) -> dict[str, Any
     bodies: dict[tuple[str, str], dict[str, Any]] = {
         ("POST", "/api/v1/tables"): {"location": f"{location}-new", "owner": "ann", "action_types": ["compaction"]},
         ("PATCH", "/api/v1/tables/{id}"): {"priority": 3},
+        ("PATCH", "/api/v1/operations/{id}"): {"priority": 3},
         ("POST", "/api/v1/operations"): {"location": location, "action": "compaction"},
         ("POST", "/api/v1/alerts/{id}/silence"): {"duration": 60},
         ("POST", "/api/v1/commits"): {

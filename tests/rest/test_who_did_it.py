@@ -38,6 +38,7 @@ CHANGES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("POST", "/api/v1/tables/{id}/evaluate"): ({}, "table.evaluate"),
     ("POST", "/api/v1/tables/{id}/clear"): ({}, "operation.cleared"),
     ("POST", "/api/v1/operations"): ({"location": LOCATION, "action": "compaction"}, "operation.stored"),
+    ("PATCH", "/api/v1/operations/{id}"): ({"queue": "vip"}, "operation.changed"),
     ("POST", "/api/v1/operations/{id}/cancel"): ({}, "operation.canceled"),
     ("POST", "/api/v1/operations/{id}/retry"): ({}, "operation.reopened"),
     ("DELETE", "/api/v1/operations/{id}"): ({}, "operation.removed"),

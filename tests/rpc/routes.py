@@ -18,6 +18,7 @@ RPC_OF: dict[tuple[str, str], str] = {
     ("GET", "/api/v1/operations"): "Operations.ListOperations",
     ("POST", "/api/v1/operations"): "Operations.SubmitOperation",
     ("GET", "/api/v1/operations/{id}"): "Operations.GetOperation",
+    ("PATCH", "/api/v1/operations/{id}"): "Operations.ChangeOperation",
     ("POST", "/api/v1/operations/{id}/cancel"): "Operations.CancelOperation",
     ("POST", "/api/v1/operations/{id}/retry"): "Operations.RetryOperation",
     ("DELETE", "/api/v1/operations/{id}"): "Operations.RemoveOperation",

@@ -65,6 +65,7 @@ def fields_of(guarded: Guarded, rpc: str) -> dict[str, Any]:
         "Tables.FindTable": {"name": f"t{number}"},
         "Tables.ChangeTable": {"id": table.id, "priority": 3},
         "Operations.SubmitOperation": {"location": location, "action": "compaction"},
+        "Operations.ChangeOperation": {"id": operation.id, "queue": "vip"},
         "Catalogs.SyncCatalog": {"name": "lake"},
         "Alerts.SilenceAlert": {"duration": Duration(seconds=60)},
         "Access.CreateToken": {"name": f"made{number}", "role": access_pb2.ROLE_VIEWER},

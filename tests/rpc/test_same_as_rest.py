@@ -46,6 +46,8 @@ STEPS: list[Step] = [
     ("POST", "/api/v1/operations", None, {"location": "/data/trips", "action": "clustering", "options": {"k": "v"}},
      None),
     ("POST", "/api/v1/operations", None, {"table": 1, "action": "clean", "dry_run": True}, None),
+    ("PATCH", "/api/v1/operations/{id}", 1, {"priority": 5, "owner": "ann"}, None),
+    ("PATCH", "/api/v1/operations/{id}", 1, {}, None),
     ("POST", "/api/v1/operations/{id}/cancel", 1, {}, None),
     ("POST", "/api/v1/operations/{id}/retry", 1, {}, None),
     ("POST", "/api/v1/operations/{id}/retry", 1, {}, None),

@@ -56,6 +56,7 @@ SHAPES: list[tuple[type[Message], type, set[str]]] = [
     (operation_pb2.OperationDetail, operations.OperationDetailAnswer, {"operation", "attempts", "attempt_list"}
      | {one.name for one in fields(operations.OperationAnswer)}),
     (operations_pb2.SubmitOperationRequest, operations.OperationRequest, set()),
+    (operations_pb2.ChangeOperationRequest, operations.ChangedOperation, {"id"}),
     (operations_pb2.ListOperationsRequest, operations.OperationQuery, {"statuses", "status"}),
     (operations_pb2.WatchOperationsRequest, operations.OperationQuery,
      {"limit", "cursor", "id", "statuses", "status"}),

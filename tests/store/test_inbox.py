@@ -9,6 +9,7 @@ from sqlalchemy import event as sql_event
 from lakehand.core.ports import OperationFilter, Store
 from lakehand.domain.errors import Moved
 from lakehand.domain.events import Event
+from lakehand.domain.notifications import InboxRow
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.schedules import EvaluationResult
 from lakehand.domain.tables import TableChanges
@@ -239,10 +240,40 @@ def test_a_large_batch_is_stored_whole(store: Store) -> None:
 @pytest.mark.parametrize("size", [1, 16, 60])
 def test_a_batch_of_known_tables_costs_four_statements(store: SqlStore, size: int) -> None:
     batch = [inbox_row(spec(f"/w/t{n}", table_name=f"t{n}"), PLAN) for n in range(size)]
-    store.inbox.store(batch, [], now=NOON)
+    for _ in range(2):  # the first repeat is compared with what is stored
+        store.inbox.store(batch, [], now=NOON)
     seen: list[str] = []
     sql_event.listen(store.database.engine, "before_cursor_execute", lambda _c, _u, sql, *_: seen.append(sql))
 
     store.inbox.store(batch, [], now=NOON + HOUR)
 
     assert len([sql for sql in seen if not sql.startswith("BEGIN")]) == 4
+
+
+def asked_with(resource: str, **values: object) -> InboxRow:
+    wanted = process(parameters={"resource": resource, "options": {}})
+    return inbox_row(spec(), PLAN, process=wanted, **values)
+
+
+def test_a_repeat_that_asks_for_something_else_changes_what_waits(store: Store) -> None:
+    store.inbox.store([asked_with("4g:4g")], [], now=NOON)
+    store.inbox.store([asked_with("4g:4g")], [], now=NOON)
+
+    store.inbox.store([asked_with("8g:4g", engine="spark-submit", queue="vip")], [], now=NOON + HOUR)
+
+    [operation] = operations(store)
+    assert operation.process.parameters == {"resource": "8g:4g", "options": {}}
+    assert (operation.wanted_engine, operation.queue, operation.updated_at) == ("spark-submit", "default", NOON + HOUR)
+
+
+@pytest.mark.parametrize("state", ["claimed", "running"])
+def test_a_repeat_does_not_change_what_an_engine_has_or_is_given(store: Store, state: str) -> None:
+    store.inbox.store([asked_with("4g:4g")], [], now=NOON)
+    claimed = store.operations.claim(operations(store)[0], holder=ONE, now=NOON, time_to_live=HOUR)
+    assert claimed is not None
+    if state == "running":
+        claimed = store.operations.save(claimed.moved_to(Status.SUBMITTED, at=NOON, reason="sent"), now=NOON)
+
+    store.inbox.store([asked_with("8g:4g")], [], now=NOON + MINUTE)
+
+    assert operations(store) == [claimed]

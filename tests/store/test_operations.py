@@ -10,9 +10,17 @@ from sqlalchemy import update
 from lakehand.core.ports import OperationFilter, Store
 from lakehand.domain.errors import Conflict, IllegalStep, Invalid, LeaseLost, NotFound
 from lakehand.domain.events import Event
-from lakehand.domain.operations import AttemptEnd, Handle, NewOperation, OperationId, Status
+from lakehand.domain.operations import (
+    AttemptEnd,
+    Handle,
+    NewOperation,
+    OperationChanges,
+    OperationId,
+    Status,
+    taken_off,
+)
 from lakehand.domain.processes import Failure, Instant, Remedy
-from lakehand.domain.tables import TableChanges, TableId
+from lakehand.domain.tables import Scheduling, TableChanges, TableId
 from lakehand.store import SqlStore
 from lakehand.store.schema import tbl
 from tests.store.given import (
@@ -23,6 +31,7 @@ from tests.store.given import (
     NOON,
     ONE,
     PLAN,
+    SECOND,
     TWO,
     a_claimed_operation,
     a_finished_operation,
@@ -314,8 +323,19 @@ def test_a_cancellation_is_not_lost_when_the_holder_releases_the_operation(store
 def test_a_finished_operation_stays_as_it_is(store: Store) -> None:
     done = a_finished_operation(store, status=Status.SUCCEEDED)
 
-    assert store.operations.request_cancel(done.id, now=NOON + HOUR, event=ASKED, delete=True) == done
+    assert store.operations.request_cancel(done.id, now=NOON + HOUR, event=ASKED) == done
     assert store.events.list(operation=done.id).items == []
+
+
+def test_a_finished_operation_is_removed_once_and_keeps_its_end(store: Store) -> None:
+    done = a_finished_operation(store, status=Status.SUCCEEDED)
+
+    removed, again = (
+        store.operations.request_cancel(done.id, now=NOON + at, event=ASKED, delete=True) for at in (HOUR, 2 * HOUR)
+    )
+
+    assert removed == again == replace(done, is_deleted=True, updated_at=NOON + HOUR)
+    assert len(store.events.list(operation=done.id).items) == 1
 
 
 def test_a_failed_operation_is_retried_on_request(store: Store) -> None:
@@ -472,3 +492,82 @@ def test_operations_are_found_by_their_ids(store: Store) -> None:
 
     assert {operation.id: operation for operation in found} == {first.id: first, second.id: second}
     assert store.operations.by_ids([]) == []
+
+
+MOVED = Event(kind="operation.changed", message="changed by ann")
+
+
+def priority_queue_owner(store: Store, id: OperationId) -> tuple[int, str, str]:
+    operation = store.operations.get(id)
+    return operation.priority, operation.queue, operation.owner
+
+
+def test_what_waits_follows_its_table_unless_its_request_set_its_own(store: Store) -> None:
+    table = a_table(store, priority=1, queue="slow", owner="bob")
+    plain = a_pending_operation(store, table, "1")
+    own = a_pending_operation(store, table, "2", queue="own")
+    claimed = a_claimed_operation(store, table, "3", of={"conflict_class": "other"})
+    running = a_running_operation(store, table, "4")
+    other = a_pending_operation(store, a_table(store, "/w/other"), "1")
+
+    store.tables.change(table.id, TableChanges(priority=50, queue="vip", owner="carol"), now=NOON + HOUR)
+    store.operations.save(claimed, now=NOON, release=True)  # its holder knew the values before
+
+    found = [priority_queue_owner(store, one.id) for one in (plain, own, claimed, running, other)]
+    vip, before = (50, "vip", "carol"), (1, "slow", "bob")
+    assert found == [vip, (50, "own", "carol"), vip, before, (0, "default", "default")]
+    assert store.operations.get(plain.id).updated_at == NOON + HOUR
+
+
+def test_an_operation_that_is_stored_later_has_what_the_table_has_then(store: Store) -> None:
+    table = a_table(store)
+    store.tables.change(table.id, TableChanges(priority=50), now=NOON)
+
+    assert a_pending_operation(store, table).priority == 50
+
+
+def test_a_change_of_something_else_leaves_what_waits_as_it_is(store: Store) -> None:
+    table = a_table(store)
+    pending = a_pending_operation(store, table)
+
+    store.tables.change(table.id, TableChanges(scheduling=Scheduling.SERVICE, priority=0), now=NOON + HOUR)
+
+    assert store.operations.get(pending.id) == pending
+
+
+def test_an_operation_that_waits_is_moved(store: Store) -> None:
+    pending = a_pending_operation(store)
+    moved = store.operations.change(pending.id, OperationChanges(queue="vip"), now=NOON + HOUR, event=MOVED)
+
+    store.tables.change(pending.table, TableChanges(queue="slow", priority=3), now=NOON + HOUR)
+
+    assert moved == replace(pending, queue="vip", updated_at=NOON + HOUR)
+    assert priority_queue_owner(store, pending.id) == (3, "vip", "default")
+    assert [one.event.message for one in store.events.list(operation=pending.id).items] == ["changed by ann"]
+
+
+def test_what_an_engine_has_is_not_moved(store: Store) -> None:
+    running = a_running_operation(store)
+
+    with pytest.raises(Conflict, match="is running"):
+        store.operations.change(running.id, OperationChanges(queue="vip"), now=NOON, event=MOVED)
+
+    assert store.operations.get(running.id) == running
+    assert store.events.list(operation=running.id).items == []
+
+
+def test_what_waits_is_dropped_with_its_action(store: Store) -> None:
+    table = a_table(store, action_types=frozenset({COMPACTION, CLEAN}))
+    waits, other = a_pending_operation(store, table, "1"), a_pending_operation(store, table, "2", {"action": CLEAN})
+    claimed = a_claimed_operation(store, table, "3")
+    elsewhere = a_pending_operation(store, a_table(store, "/w/other"), "1")
+
+    store.tables.change(table.id, TableChanges(action_types=frozenset({CLEAN})), now=NOON + SECOND)
+
+    dropped = store.operations.get(waits.id)
+    assert (dropped.status, dropped.reason) == (Status.DROPPED, taken_off(COMPACTION))
+    assert (dropped.finished_at, dropped.lease, dropped.is_deleted) == (NOON + SECOND, None, False)
+    assert [one.event.kind for one in store.events.list(operation=waits.id).items] == ["operation.dropped"]
+    assert [store.operations.get(one.id) for one in (other, claimed, elsewhere)] == [other, claimed, elsewhere]
+    reopened = store.operations.reopen(dropped.reopened(at=NOON, reason="again"), now=NOON, event=AGAIN)
+    assert reopened.status is Status.PENDING

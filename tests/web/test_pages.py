@@ -255,6 +255,16 @@ def test_rows_are_compared_if_the_box_is_ticked(client: httpx.Client, api: ApiCo
     assert operation.process.parameters["verify_rows"] == "checksum"
 
 
+def test_a_run_is_not_repeated_if_the_box_is_ticked(client: httpx.Client, api: ApiContext) -> None:
+    table = add_table(api)
+
+    client.post(f"/tables/{table.id}/run", content="action=compaction&retry_on_error=false")
+
+    [operation] = api.services.operations.of_table(table.id)
+    assert operation.retry_on_error is False
+    assert "none after an error" in client.get(f"/operations/{operation.id}").text
+
+
 def test_an_action_that_deletes_is_prepared_by_a_dry_run(client: httpx.Client, api: ApiContext) -> None:
     table = add_table(api)
 

@@ -14,11 +14,13 @@ from lakehand.api.fields import (
     Answer,
     Checked,
     Document,
+    GivenName,
     Location,
     LongName,
     Moment,
     Name,
     Paging,
+    Priority,
     about,
     answer,
     property_key,
@@ -71,6 +73,22 @@ class OperationRequest:
         default=RowMode.OFF,
         metadata=about("Compare rows before and after. It can only raise what the table has."),
     )
+    engine: Name | None = field(default=None, metadata=about("Where it runs; default: the service chooses."))
+    priority: Priority | None = field(default=None, metadata=about("Its own; default: that of the table."))
+    queue: GivenName | None = field(default=None, metadata=about("Its own; default: that of the table."))
+    owner: GivenName | None = field(default=None, metadata=about("Its own; default: that of the table."))
+    retry_on_error: bool = field(default=True, metadata=about("False: one attempt, and none after it failed."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedOperation:
+    """Changes to an operation that waits; what is left out stays. It follows its table no more in what is given."""
+
+    __pydantic_config__ = STRICT | {"json_schema_extra": {"examples": [{"priority": 50}, {"queue": "vip"}]}}
+
+    priority: Priority | None = None
+    queue: GivenName | None = None
+    owner: GivenName | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +124,7 @@ class OperationAnswer(Answer):
     priority: int
     engine: str
     origin: str = field(metadata=about("Who asked for it."))
+    retry_on_error: bool = field(metadata=about("Whether a failed attempt is followed by another one."))
     updated_at: Moment
     submitted_at: Moment | None
     started_at: Moment | None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lakehand operations ...: list, submit, cancel and retry operations, read their logs."""
+"""lakehand operations ...: list, submit, change, cancel and retry operations, read their logs."""
 
 import json
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -25,7 +25,13 @@ from lakehand.client import GOOD, Document
 from lakehand.domain.texts import visible
 from lakehand.output import LAYOUT, print_line
 
-app = typer.Typer(no_args_is_help=True, help="List, submit, cancel and retry operations, read their logs.")
+OwnPriority: TypeAlias = Annotated[int | None, typer.Option(help="Its own priority; default: that of the table.")]
+OwnQueue: TypeAlias = Annotated[str | None, typer.Option(help="Its own queue; default: that of the table.")]
+OwnOwner: TypeAlias = Annotated[str | None, typer.Option(help="Its own owner; default: that of the table.")]
+NewPriority: TypeAlias = Annotated[int | None, typer.Option(help="The higher, the sooner.")]
+NewQueue: TypeAlias = Annotated[str | None, typer.Option(help="The queue that it waits in.")]
+NewOwner: TypeAlias = Annotated[str | None, typer.Option(help="Whose it is.")]
+app = typer.Typer(no_args_is_help=True, help="List, submit, change, cancel and retry operations, read their logs.")
 
 
 @add_command(
@@ -90,6 +96,11 @@ def submit(
         typer.Option("--confirm", help="Delete even an implausibly large share of files; recorded with your name."),
     ] = False,
     verify_rows: VerifyRows = None,
+    no_retry: Annotated[bool, typer.Option("--no-retry", help="One attempt: none after it failed.")] = False,
+    engine: Annotated[str | None, typer.Option(help="Run it on this engine; default: the service chooses.")] = None,
+    priority: OwnPriority = None,
+    queue: OwnQueue = None,
+    owner: OwnOwner = None,
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format, if it is allowed.")
     ] = None,
@@ -100,12 +111,23 @@ def submit(
     options = pairs(option, "--option")
     operation = session.client.operations.submit(
         session.client.tables.get(table), action, instant=instant, options=options, dry_run=dry_run, confirm=confirm,
-        verify_rows=verify_rows,
+        verify_rows=verify_rows, retry_on_error=not no_retry, engine=engine, priority=priority, queue=queue,
+        owner=owner,
     )  # fmt: skip
     if watch:
         watch_operation(operation.id, session)
     else:
         session.show(operation.raw, operation_view)
+
+
+@add_command(app, epilog="lakehand operations change 17 --priority 50 --queue vip")
+def change(
+    ids: Ids, *, priority: NewPriority = None, queue: NewQueue = None, owner: NewOwner = None, session: Session
+) -> None:
+    """Change operations that wait. What is changed does not follow the table any more."""
+    change_one = session.client.operations.change
+    changed = (change_one(number, priority=priority, queue=queue, owner=owner).raw for number in ids)
+    show_each(changed, session)
 
 
 @add_command(app, epilog="lakehand operations cancel 17 18")

@@ -191,7 +191,9 @@ def operation_facts(operation: Document) -> Table:
             ("status", coloured(operation["status"])),
             ("why", operation.get("reason") or ""),
             ("progress", progress_text(operation)),
+            ("queue", data(queue_text(operation))),
             ("next attempt", when(operation["next_try"]) if operation.get("next_try") else ""),
+            ("retries", "" if operation.get("retry_on_error", True) else "none after an error"),
             ("failure", f"{failure['reason']}: {failure['message']}" if failure else ""),
             ("rows", rows_text((operation.get("result") or {}).get("verified_rows") or {})),
             ("result", plain(operation.get("result") or {})),
@@ -199,6 +201,12 @@ def operation_facts(operation: Document) -> Table:
             ("took", took(operation.get("started_at"), operation.get("finished_at"))),
         ]
     )
+
+
+def queue_text(operation: Document) -> str:
+    if "queue" not in operation:
+        return ""
+    return f"{operation['queue']}, of {operation['owner']}, priority {operation['priority']}"
 
 
 def rows_text(report: Document) -> Text:

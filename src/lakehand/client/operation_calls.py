@@ -8,6 +8,7 @@ from typing import TypeAlias, cast
 
 from lakehand.api.fields import PageAnswer, given_values, values_of
 from lakehand.api.operations import LogQuery, OperationQuery, OperationRequest
+from lakehand.client import given
 from lakehand.client.answers import (
     Cleared,
     LogPage,
@@ -77,18 +78,33 @@ def submit_operation(
     dry_run: bool = False,
     confirm: bool = False,
     verify_rows: str | None = None,
+    retry_on_error: bool = True,
+    engine: str | None = None,
+    priority: int | None = None,
+    queue: str | None = None,
+    owner: str | None = None,
 ) -> Steps[SubmittedOperation]:
     """Submit an operation. With an instant: run that plan, once, however often it is submitted. Else: plan and run.
 
-    ``verify_rows``: compare rows before and after by ``count`` or ``checksum``.
+    ``verify_rows``: compare rows before and after by ``count`` or ``checksum``. ``retry_on_error``: False: one attempt.
+    ``engine``: where it runs; by default the service chooses. Priority, queue and owner: by default those of the table.
     """
     wanted = OperationRequest(
         table=(yield from table_id(table)), action=action, instant=instant, options=dict(options or {}),
         dry_run=dry_run, confirm=confirm, verify_rows=cast(RowMode, verify_rows or RowMode.OFF),
+        retry_on_error=retry_on_error, engine=engine, priority=priority, queue=queue, owner=owner,
     )  # fmt: skip
     request = post(OPERATIONS, Operation, given_values(wanted), is_repeatable=instant is not None)
     outcome = yield from send_for_outcome(request)
     return read(SubmittedOperation, outcome.document(), is_new=outcome.is_new)
+
+
+def change_operation(
+    operation: OperationRef, *, priority: int | None = None, queue: str | None = None, owner: str | None = None
+) -> Steps[Operation]:
+    """Move an operation that waits. What is given does not follow its table any more."""
+    body = given({"priority": priority, "queue": queue, "owner": owner})
+    return send(Request(method="PATCH", route=OPERATION, answer=Operation, values={"id": id_of(operation)}, body=body))
 
 
 def cancel_operation(operation: OperationRef) -> Steps[Operation]:
@@ -158,6 +174,7 @@ class Operations(Group[R]):
     get = Call(get_operation)
     submit = Call(submit_operation)
     wait = Call(wait_for_operation)
+    change = Call(change_operation)
     cancel = Call(cancel_operation)
     retry = Call(retry_operation)
     remove = Call(remove_operation)

@@ -34,6 +34,8 @@ class Notification:
     queue: str = "default"
     parameters: Mapping[str, str] = field(default_factory=dict)  # resource, parallelism
     extra_parameters: Mapping[str, str] = field(default_factory=dict)
+    engine: str | None = None  # None: the service chooses
+    retry_on_error: bool = True
     register: frozenset[Action] = frozenset()  # register an unknown table with these actions
     partitions: Sequence[str] = ()  # that changed
     warnings: Sequence[Event] = ()  # parts of the request that were ignored
@@ -55,6 +57,10 @@ class InboxRow:
     is_known: bool = False  # the decision relied on the table being registered; the store raises Moved if it is not
     instants: Sequence[Instant] = ()  # one operation each, unless it exists
     process: TableProcess | None = None  # what those operations do
+    engine: str | None = None  # that the writer asked for; so with queue and owner, or those of the table
+    queue: str | None = None
+    owner: str | None = None
+    retry_on_error: bool = True
     partitions: Sequence[str] = ()  # added to what the next decision gets as a hint
     wake: bool = True  # make the table's schedules due
     note: Event | None = None

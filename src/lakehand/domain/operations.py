@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NewType
 
 from lakehand.domain.actions import Action
@@ -76,11 +76,22 @@ class NewOperation:
     table: TableId
     instant: Instant
     process: TableProcess
-    priority: int = 0
-    queue: str = "default"
-    owner: str = "default"
+    priority: int | None = None  # None: that of its table, as long as it waits; so with queue and owner
+    queue: str | None = None
+    owner: str | None = None
     origin: str = "coordinator"  # who asked: coordinator, wire, api
+    retry_on_error: bool = True
+    wanted_engine: str | None = None  # None: the service chooses
     due_at: datetime | None = None  # when it became due; None: now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationChanges:
+    """Changes to an operation that waits; None leaves a value as it is."""
+
+    priority: int | None = None
+    queue: str | None = None
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +107,8 @@ class Operation:
     queue: str = "default"
     owner: str = "default"
     origin: str = "coordinator"
+    retry_on_error: bool = True  # False: the first failed attempt is the last one
+    wanted_engine: str | None = None  # that its request asked for; None: the service chooses
     run_times: int = 0  # attempts started so far
     deferrals: int = 0  # "not yet" answers so far; they use up no attempt
     not_before: datetime  # no attempt earlier than this
@@ -118,6 +131,10 @@ class Operation:
     def slot(self) -> str:
         """Unique among live operations, enforced by the database."""
         return f"{self.table}:{self.process.conflict_class}"
+
+    def waited(self, now: datetime) -> timedelta:
+        """For how long its present attempt could have started; the back-off before it does not count."""
+        return max(now - max(self.created_at, self.not_before), timedelta())
 
     @property
     def tag(self) -> str:
@@ -145,6 +162,11 @@ class Operation:
 def service_instant(action: Action, now: datetime) -> Instant:
     """An instant of our own for work without a plan in the table; its shape is that of no format's instants."""
     return Instant(f"{now.strftime('%Y%m%d%H%M%S')}{now.microsecond // 1000:03d}-{action}")
+
+
+def taken_off(action: Action) -> str:
+    """Why an operation is dropped whose action its table does not have any more."""
+    return f"{action} was taken off its table, so it must not run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

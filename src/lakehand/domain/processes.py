@@ -101,7 +101,9 @@ class RetryPolicy:
     not_yet_delay: timedelta = timedelta(seconds=30)
     max_deferrals: int = 120
 
-    def delay(self, failure: Failure, *, run_times: int, deferrals: int, random: float) -> timedelta | None:
+    def delay(
+        self, failure: Failure, *, run_times: int, deferrals: int, random: float, retry_on_error: bool = True
+    ) -> timedelta | None:
         """How long to wait before the next attempt; None to stop trying. ``random`` is in [0, 1)."""
         if failure.remedy is Remedy.FATAL:
             return None
@@ -110,7 +112,7 @@ class RetryPolicy:
                 self._jittered(failure.delay or self.not_yet_delay, random) if deferrals < self.max_deferrals else None
             )
         attempts = run_times - deferrals
-        if attempts >= self.max_attempts:
+        if attempts >= (self.max_attempts if retry_on_error else 1):
             return None
         wait = back_off(attempts, first=self.first_delay, longest=self.longest_delay, factor=self.factor)
         return self._jittered(failure.delay or wait, random)

@@ -41,15 +41,20 @@ def read_policy(engine: str, large_from: str, origin: str) -> RoutingPolicy:
 
 
 def route(
-    process: TableProcess, policy: RoutingPolicy, engines: Collection[str], *, was_routed: bool = False
-) -> TableProcess:
+    process: TableProcess, policy: RoutingPolicy, engines: Collection[str], *, wanted: str | None = None,
+    was_routed: bool = False,
+) -> TableProcess:  # fmt: skip
     """The process with its engine, and why. A factory that has chosen an engine itself knows better.
 
+    ``wanted``: the request asked for this engine. Where the factory has chosen another one, the work cannot run there.
     ``was_routed``: an earlier attempt has its engine from here, and not from its factory.
     """
-    if process.engine != WARM and not was_routed:
+    if process.engine not in (WARM, wanted) and not was_routed:
         return process
-    engine, why = choose_engine(reported_number(process.parameters.get(ESTIMATE)), policy, engines)
+    if wanted is not None:
+        engine, why = wanted, f"the request asked for {wanted}"
+    else:
+        engine, why = choose_engine(reported_number(process.parameters.get(ESTIMATE)), policy, engines)
     chosen: dict[str, Json] = {CHOICE: why} if why else {}
     sized = fitting(process.parameters) if engine == OWN_APPLICATION else {}
     return replace(process, engine=engine, parameters={**process.parameters, **sized, **chosen})

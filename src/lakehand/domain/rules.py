@@ -166,9 +166,9 @@ class Usage:
         return self.why_engine_waits(operation) or self.why_owner_waits(operation)
 
     def why_engine_waits(self, operation: Operation) -> str:
-        """None for what has no job yet: its factory chooses the engine with it."""
+        """None for what has no job yet: its factory chooses the engine with it, unless the request did."""
         name = operation.process.engine
-        if not operation.process.job:
+        if not operation.process.job and operation.wanted_engine is None:
             return ""
         if name in self.limits.engines_off:
             return self.limits.engines_off[name]

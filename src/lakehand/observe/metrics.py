@@ -107,7 +107,10 @@ class PrometheusMetrics:
             "scheduling_delay_seconds", "From due to stored as pending.", ["action"], buckets=DELAY_SECONDS
         )
         self._submission = histogram(
-            "submission_delay_seconds", "From pending to accepted by an engine.", ["action"], buckets=DELAY_SECONDS
+            "submission_delay_seconds",
+            "From when an attempt could start until an engine took it.",
+            ["action"],
+            buckets=DELAY_SECONDS,
         )
         self._run = histogram(
             "run_seconds", "From start to end of an operation.", ["action", "status"], buckets=RUN_SECONDS

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
@@ -20,9 +21,10 @@ from lakehand.rest.context import ApiContext
 from lakehand.rest.dependencies import address_of
 from lakehand.rest.errors import ProblemAnswer
 from lakehand.rest.foreign_requests import ForeignRequests
-from lakehand.rest.wire import HudiWire
+from lakehand.rest.wire import PREFIX, HudiWire
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+HUDI_PREFIX = "/v1/hudi/service/"
 ROUTERS = [module.router for module in (commits, tables, operations, fleet, tokens, service, rfc43, health)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}
@@ -71,6 +73,7 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
         responses=dict(PROBLEMS),
         lifespan=partial(lifespan, wires),
         middleware=[
+            Middleware(HudiPaths),
             Middleware(ForeignRequests, hosts=context.security.hosts, refusals=context.refusals, is_page=pages.has),
             Middleware(wired, context=context, wires=wires),
             Middleware(commits.CommitEvents, handler=commit_handler),
@@ -91,6 +94,19 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
 
 def now(context: ApiContext) -> datetime:
     return context.intake.store.clock.now()
+
+
+class HudiPaths:
+    """Takes ``/v1/hudi/service`` for RFC-43's path. Plain ASGI, before all that knows paths."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(HUDI_PREFIX):
+            path = PREFIX + scope["path"].removeprefix(HUDI_PREFIX)
+            scope = {**scope, "path": path, "raw_path": quote(path).encode()}
+        await self.app(scope, receive, send)
 
 
 class PageRoutes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of operations: list, show, submit, cancel, retry, remove, logs."""
+"""Routes of operations: list, show, submit, change, cancel, retry, remove, logs."""
 
 from typing import Annotated
 
@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 
 from lakehand.api.fields import PageAnswer
 from lakehand.api.operations import (
+    ChangedOperation,
     LogQuery,
     LogsAnswer,
     OperationAnswer,
@@ -33,7 +34,10 @@ def list_operations(
 
 @router.post("", status_code=201, responses={200: {"model": OperationAnswer, "description": "Stored already."}})
 def submit_operation(new: OperationRequest, context: Context, caller: Caller, response: Response) -> OperationAnswer:
-    """Submit an operation. The same table and instant again is the same operation, answered with 200."""
+    """Submit an operation. The same table and instant again is the same operation, answered with 200.
+
+    What it says otherwise changes the operation while it waits.
+    """
     operation, table, is_new = context.services.operations.submit(caller, new)
     response.status_code = 201 if is_new else 200
     return operation_answer(operation, table)
@@ -44,6 +48,12 @@ def show_operation(id: PathId, context: Context, _caller: Caller) -> OperationDe
     """One operation with its attempts and events."""
     found = context.services.operations.show(OperationId(id))
     return detail_answer(found.operation, found.table, found.attempts, found.events)
+
+
+@router.patch("/{id}")
+def change_operation(id: PathId, changed: ChangedOperation, context: Context, caller: Caller) -> OperationAnswer:
+    """Move an operation that waits to another priority, queue or owner. It follows its table no more in that."""
+    return operation_answer(*context.services.operations.change(caller, OperationId(id), changed))
 
 
 @router.post("/{id}/cancel")

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from lakehand.api.fields import Location, Name, Priority, Properties, Seconds
 from lakehand.api.operations import OperationAnswer, OperationRequest, operation_answer
 from lakehand.api.tables import NewTable, TableAnswer, table_answer
+from lakehand.core.intake.notifications import own_name
 from lakehand.core.ports import NotificationRules
 from lakehand.core.services.operations import check_hudi_options
 from lakehand.core.services.tables import TableService
@@ -22,7 +23,7 @@ from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table
 from lakehand.rest.context import ApiContext
 from lakehand.rest.dependencies import Context, Writer
-from lakehand.rest.wire_requests import ACTIONS
+from lakehand.rest.wire_requests import ACTIONS, wanted_engine
 
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])
 Service = Annotated[str, Path(pattern="^(compact|cluster|clean)$", examples=["compact"])]
@@ -60,6 +61,7 @@ class SubmitRequest(OwnedTable):
     parallelism: int | Name | None = Field(default=None, examples=["1000"])
     execution_engine: Name = Field(default="", examples=["Spark"])
     extra_params: str = Field(default="", max_length=4000)
+    retry_on_error: bool = True
 
 
 class RemoveRequest(NamedTable):
@@ -83,20 +85,30 @@ class SubmittedAnswer(BaseModel):
 
 @router.post("/{service}/submit")
 def submit(service: Service, request: SubmitRequest, context: Context, writer: Writer) -> SubmittedAnswer:
-    """Submit pending plans for execution. An upsert: repeating it changes nothing."""
+    """Submit pending plans for execution. An upsert: a repeat changes what waits, where it says something else."""
     action = ACTIONS[service]
     more = {
         **read_resource(request.resource),
         **read_parallelism(request.parallelism),
         "options": read_options(request.extra_params, context.intake.rules),
     }
-    name = request.execution_engine
-    if name and name.lower() not in context.engines:
-        raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")
+    engine = wanted_engine(request.execution_engine)
+    context.services.operations.check_engine(engine)
     texts = request.instant.split(",")[:MOST_INSTANTS]
     instants = dict.fromkeys(context.services.operations.read_instant(text.strip()) for text in texts)
     table = submitted_table(request, action, context, writer)
-    wanted = [OperationRequest(table=table.id, action=action, instant=instant) for instant in instants]
+    wanted = [
+        OperationRequest(
+            table=table.id,
+            action=action,
+            instant=instant,
+            engine=engine,
+            queue=own_name(request.queue),
+            owner=own_name(request.owner),
+            retry_on_error=request.retry_on_error,
+        )
+        for instant in instants
+    ]
     stored = [context.services.operations.submit(writer, one, more)[0] for one in wanted]
     return SubmittedAnswer(table=table.id, operations=[operation_answer(one, table) for one in stored])
 
@@ -106,7 +118,7 @@ def remove(service: Service, request: RemoveRequest, context: Context, writer: W
     """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
     table = known_table(request, context.services.tables)
     instant = context.services.operations.read_instant(request.instant)
-    return operation_answer(*context.services.operations.remove(writer, table, instant))
+    return operation_answer(*context.services.operations.remove(writer, table, ACTIONS[service], instant))
 
 
 @router.post(

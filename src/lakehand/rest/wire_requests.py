@@ -87,10 +87,11 @@ class RequestParser:
         if query.get("action", "REQUEST").upper() != "REQUEST":
             return refused("wire.unknown-action", f"a {kind} request asks for {quote(query['action'])}, not REQUEST")
         warnings = []
-        engine = query.get("execution_engine", "").lower()
+        engine = wanted_engine(query.get("execution_engine", ""))
         if engine and engine not in self.engines:
             message = f"the engine {quote(engine)} is not known here; the service's own is used"
             warnings.append(Event.counted("wire.unknown-engine", message))
+            engine = None
         return Notification(
             source="wire",
             location=query.get("basepath", ""),
@@ -102,6 +103,8 @@ class RequestParser:
             queue=query.get("queue", "") or "default",
             parameters={name: query[name] for name in ("resource", "parallelism") if query.get(name)},
             extra_parameters=extra_parameters(query.get("extra_params", "")),
+            engine=engine,
+            retry_on_error=query.get("retry_on_error", "").lower() != "false",
             register=parse_actions(query.get("actions", ""), warnings),
             warnings=warnings,
         )
@@ -123,6 +126,11 @@ class RequestParser:
             register=parse_actions(query.get("actions", ""), warnings),
             warnings=warnings,
         )
+
+
+def wanted_engine(name: str) -> str | None:
+    """ "Spark", what RFC-43 and Hudi's client say by default, is each of our engines: the service chooses one."""
+    return name.lower() if name.lower() not in ("", "spark") else None
 
 
 def around_instants(query: bytes) -> tuple[bytes, str, bytes] | None:

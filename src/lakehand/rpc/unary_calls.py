@@ -7,7 +7,7 @@ from lakehand.api.catalogs import SyncRequest
 from lakehand.api.events import EventQuery
 from lakehand.api.fields import values_of
 from lakehand.api.fleet import FleetQuery
-from lakehand.api.operations import LogQuery, OperationQuery, OperationRequest, detail_answer
+from lakehand.api.operations import ChangedOperation, LogQuery, OperationQuery, OperationRequest, detail_answer
 from lakehand.api.service import DrainRequest
 from lakehand.api.tables import ChangedTable, FindQuery, HistoryQuery, NewTable, TableQuery, table_answer
 from lakehand.core.ports import PluginReport
@@ -121,6 +121,14 @@ def get_operation(call: Call, request: operations_pb2.GetOperationRequest) -> op
     operation = operation_message(found.operation, found.table)
     detail = fill(operation_pb2.OperationDetail(), answer, operation=operation, attempts=answer.attempt_list)
     return operations_pb2.GetOperationResponse(detail=detail)
+
+
+def change_operation(
+    call: Call, request: operations_pb2.ChangeOperationRequest
+) -> operations_pb2.ChangeOperationResponse:
+    operation, changed = OperationId(id_of(request)), read(ChangedOperation, request, "id")
+    pair = call.services.operations.change(call.caller, operation, changed)
+    return operations_pb2.ChangeOperationResponse(operation=operation_message(*pair))
 
 
 def cancel_operation(

@@ -288,6 +288,10 @@ class OperationHours:
     def __post_init__(self) -> None:
         self.insert = BatchInsert(upsert(self.dialect, operation_hour, KEYS, set_=(), add=COUNTED))
 
+    def count_waited(self, tx: Connection, rows: Iterable[Row[Any]], at: int, status: Status) -> None:
+        """Of operations that ended while they waited."""
+        self.count(tx, [waited_row(row, at, status) for row in rows])
+
     def count(self, tx: Connection, rows: Iterable[dict[str, Any]]) -> None:
         if merged := merge_equal(rows):
             self.insert.run(tx, merged)
@@ -321,10 +325,10 @@ def retried_row(operation: Operation, *, at: int) -> dict[str, Any]:
     return hour_row(operation.process.action, RETRIED, at) | {"attempts": 1, "run_millis": run}
 
 
-def canceled_row(row: Row[Any], at: int) -> dict[str, Any]:
-    """Of an operation that was canceled while it waited; its row as it was, or is now."""
+def waited_row(row: Row[Any], at: int, status: Status = Status.CANCELED) -> dict[str, Any]:
+    """Of an operation that ended while it waited; its row as it was, or is now."""
     waited = {"attempts": row.run_times, "wait_millis": max(at - row.schedule_time, 0)}
-    return hour_row(row.action, Status.CANCELED.value, at) | waited
+    return hour_row(row.action, status.value, at) | waited
 
 
 def hour_row(action: str, status: str, at: int) -> dict[str, Any]:

@@ -2,17 +2,18 @@
 """The inbox: stores a batch of notifications in one transaction of a few statements, repeats included."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, func, literal_column, or_, select, update
 
-from lakehand.domain.errors import Moved
+from lakehand.domain.errors import Conflict, Moved
 from lakehand.domain.events import Event
 from lakehand.domain.notifications import InboxRow
-from lakehand.domain.operations import MOST_UNFINISHED, NewOperation
+from lakehand.domain.operations import MOST_UNFINISHED, NewOperation, Operation
 from lakehand.domain.processes import Instant, TableProcess
 from lakehand.domain.tables import TableId, TableSpec
 from lakehand.store.clock import to_millis
@@ -22,10 +23,12 @@ from lakehand.store.dialects import insert_missing
 from lakehand.store.events import EventWriter
 from lakehand.store.operation_queries import UNFINISHED_WORDS
 from lakehand.store.operation_rows import new_row as operation_row
+from lakehand.store.operation_rows import to_operation
 from lakehand.store.partition_hints import PartitionHintWriter
 from lakehand.store.schedules import WAKE_ALL
 from lakehand.store.schema import Digest, Id, Key, operation, schedule, tbl
 from lakehand.store.table_rows import key_of, new_row, revived_row, schedule_rows
+from lakehand.store.waiting_operations import change_repeated
 
 ORIGIN = "wire"
 t = tbl.c
@@ -47,6 +50,9 @@ WORDS: list[ColumnElement[str]] = [
 UNFINISHED_COUNTS = ListStatement(
     lambda ids: select(o.tbl_id, func.count()).where(o.tbl_id.in_(ids), o.status.in_(WORDS)).group_by(o.tbl_id), [Id]
 )
+WHOLE = ListStatement(
+    lambda pairs: select(operation).where(or_(*(and_(o.tbl_id == a, o.instant == b) for a, b in pairs))), [Id, Key]
+)
 MOST_RECENT = 100_000
 Pair = tuple[int, str]  # table, instant
 OFTEN = 1000  # milliseconds: more frequent notifications do not update the time
@@ -60,7 +66,8 @@ class SqlInbox:
     insert_tables: BatchInsert = field(init=False)
     insert_schedules: BatchInsert = field(init=False)
     insert_operations: BatchInsert = field(init=False)
-    recent: set[Pair] = field(default_factory=set)  # (table, instant) of operations stored here
+    # Operations stored here, with what their last repeat asked for; None: nothing was compared yet.
+    recent: dict[Pair, int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.insert_tables = BatchInsert(insert_missing(self.database.dialect, tbl))
@@ -132,8 +139,8 @@ class SqlInbox:
         self, tx: Connection, rows: Sequence[InboxRow], tables: Sequence[Row[Any]], now: int
     ) -> Sequence[Event]:
         """Returns an event for each table with more requested operations than may wait."""
-        wanted: dict[Pair, tuple[TableProcess, Row[Any]]] = {
-            (table.id, instant): (row.process, table)
+        wanted: dict[Pair, tuple[InboxRow, Row[Any]]] = {
+            (table.id, instant): (row, table)
             for row, table in zip(rows, tables, strict=True)
             if row.process is not None
             for instant in row.instants
@@ -146,7 +153,28 @@ class SqlInbox:
         fresh, events = self.within_cap(tx, sorted(pair for pair in wanted if pair not in stored))
         if fresh:
             self.insert_operations.run(tx, [self.operation_of(pair, *wanted[pair], now) for pair in fresh])
-            self.remember(fresh)
+            self.remember(dict.fromkeys(fresh))
+        return [*events, *self.change_repeated(tx, stored, wanted, now)]
+
+    def change_repeated(
+        self, tx: Connection, stored: Collection[Pair], wanted: Mapping[Pair, tuple[InboxRow, Row[Any]]], now: int
+    ) -> Sequence[Event]:
+        """Update those that wait with what their repeats say otherwise. Writers cannot be refused: the rest is left."""
+        requests = {id(row): row for row, _ in (wanted[pair] for pair in stored)}
+        by_request = {number: asked_of(row) for number, row in requests.items()}  # each may have many instants
+        asked = {pair: by_request[id(wanted[pair][0])] for pair in stored}
+        unknown = sorted(pair for pair in stored if self.recent.get(pair) != asked[pair])
+        events: list[Event] = []
+        for row in WHOLE.rows(tx, unknown):
+            pair, known = (row.tbl_id, row.instant), to_operation(row)
+            new = self.new_operation(pair, wanted[pair][0])
+            if known.process.action != new.process.action:
+                events.append(other_action(known, new.process))
+                continue
+            with suppress(Conflict):
+                # Its queue and owner may have been changed by a person since the first request.
+                change_repeated(tx, known, replace(new, queue=None, owner=None), now)
+            self.remember({pair: asked[pair]})
         return events
 
     def within_cap(self, tx: Connection, fresh: Sequence[Pair]) -> tuple[Sequence[Pair], Sequence[Event]]:
@@ -167,15 +195,18 @@ class SqlInbox:
             events += [too_many(table, len(new) - room, counts.get(table, 0))] if room < len(new) else []
         return sorted(chosen), events
 
-    def operation_of(self, pair: Pair, process: TableProcess, table: Row[Any], now: int) -> dict[str, Any]:
-        instant = Instant(pair[1])
-        new = NewOperation(
-            table=TableId(pair[0]), instant=instant, process=process, priority=table.priority,
-            queue=table.queue, owner=table.owner, origin=ORIGIN,
-        )  # fmt: skip
-        return {**operation_row(new, now), "plan_instant": process.instant or instant}
+    def operation_of(self, pair: Pair, row: InboxRow, table: Row[Any], now: int) -> dict[str, Any]:
+        new = self.new_operation(pair, row)
+        return {**operation_row(new, table, now), "plan_instant": new.process.instant or new.instant}
 
-    def remember(self, pairs: Iterable[Pair]) -> None:
+    def new_operation(self, pair: Pair, row: InboxRow) -> NewOperation:
+        assert row.process is not None
+        return NewOperation(
+            table=TableId(pair[0]), instant=Instant(pair[1]), process=row.process, queue=row.queue, owner=row.owner,
+            origin=ORIGIN, retry_on_error=row.retry_on_error, wanted_engine=row.engine,
+        )  # fmt: skip
+
+    def remember(self, pairs: Mapping[Pair, int | None]) -> None:
         if len(self.recent) > MOST_RECENT:
             self.recent.clear()
         self.recent.update(pairs)
@@ -206,6 +237,18 @@ def ids_of(rows: Iterable[Row[Any]]) -> Sequence[int]:
 def newest(pairs: Sequence[Pair], count: int) -> Sequence[Pair]:
     """By instant, with 14 and 17 digits made comparable."""
     return sorted(pairs, key=lambda pair: pair[1].ljust(17, "0"), reverse=True)[:count]
+
+
+def asked_of(row: InboxRow) -> int:
+    """Differs where two requests for the same instant ask for something else."""
+    assert row.process is not None
+    return hash((row.process.action, repr(row.process.parameters), row.engine, row.retry_on_error))
+
+
+def other_action(stored: Operation, wanted: TableProcess) -> Event:
+    """An instant is one plan of one action; a writer cannot be refused, so the operator is told."""
+    message = f"{wanted.action} was asked for at {stored.instant}, an instant of {stored.process.action}"
+    return Event.counted("intake.other-action", f"{message}: nothing was stored", table=stored.table)
 
 
 def too_many(table: int, dropped: int, unfinished: int) -> Event:

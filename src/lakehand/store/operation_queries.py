@@ -10,6 +10,7 @@ from lakehand.core.ports import OperationFilter
 from lakehand.domain.operations import LIVE, UNFINISHED, Status
 from lakehand.domain.rules import Closed
 from lakehand.store.compiled_statements import ListStatement
+from lakehand.store.operation_rows import FOLLOWED
 from lakehand.store.schema import Id, Millis, operation, tbl
 from lakehand.store.table_rows import key_of
 
@@ -49,7 +50,8 @@ def open_only(closed: Closed, *, leave_owners_out: bool) -> Iterator[ColumnEleme
     if closed.owners and leave_owners_out:
         yield c.owner.not_in(sorted(closed.owners))
     if closed.engines:
-        yield or_(c.job == "", c.engine.not_in(sorted(closed.engines)))
+        may_choose = and_(c.job == "", c.wanted_engine.is_(None))
+        yield or_(may_choose, c.engine.not_in(sorted(closed.engines)))
     for name, action in sorted(closed.pairs):
         yield or_(c.action != action, c.tbl_id.not_in(select(tbl.c.id).where(tbl.c.format == name)))
     if closed.slots:
@@ -79,6 +81,11 @@ WAITING_OF = (
     .where(c.tbl_id == bindparam("table", type_=Id), c.status == Status.PENDING.value)
     .order_by(c.operation_id)
     .limit(bindparam("waiting"))
+)
+FOLLOWED_OF = (
+    select(*(tbl.c[name] for name in FOLLOWED))
+    .where(tbl.c.id == bindparam("table", type_=Id))
+    .with_for_update(read=True)
 )
 UNFINISHED_COUNTS = (
     select(c.action, func.count())

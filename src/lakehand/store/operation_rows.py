@@ -17,6 +17,7 @@ from lakehand.domain.tables import Format, TableId
 from lakehand.store.clock import millis_or_none, to_millis, to_time
 from lakehand.store.documents import failure_document, from_document, storable_text, to_document, to_failure
 
+FOLLOWED = ("priority", "queue", "owner")  # of its table, unless its request set them
 RELEASED = {"lease_holder": None, "lease_token": None, "lease_until": None, "active_slot": None, "place": None}
 
 
@@ -33,18 +34,28 @@ def process_row(process: TableProcess) -> dict[str, Any]:
     }
 
 
-def new_row(new: NewOperation, now: int) -> dict[str, Any]:
+def followed_row(new: NewOperation, table: Row[Any]) -> dict[str, Any]:
+    """What a request may set, and otherwise follows the table."""
+    row: dict[str, Any] = {}
+    for name in FOLLOWED:
+        own = getattr(new, name)
+        row |= {name: getattr(table, name) if own is None else own, f"has_own_{name}": None if own is None else True}
+    return row
+
+
+def new_row(new: NewOperation, table: Row[Any], now: int) -> dict[str, Any]:
+    """``table``: the row of its table, with what it follows."""
     due = now if new.due_at is None else to_millis(new.due_at)
     return {
         **process_row(new.process),
+        "engine": new.wanted_engine or new.process.engine,
+        "wanted_engine": new.wanted_engine,
         "tbl_id": new.table,
         "instant": new.instant,
         "status": Status.PENDING.value,
-        "priority": new.priority,
-        "queue": new.queue,
-        "owner": new.owner,
+        **followed_row(new, table),
         "origin": new.origin,
-        "retry_on_error": True,
+        "retry_on_error": new.retry_on_error,
         "run_times": 0,
         "patience": 0,
         "is_deleted": False,
@@ -60,12 +71,9 @@ def new_row(new: NewOperation, now: int) -> dict[str, Any]:
 
 
 def saved_row(operation: Operation, now: int) -> dict[str, Any]:
-    """What its holder may write: all but its identity, its lease, and the flags that belong to others."""
+    """What its holder may write: all but its identity and lease, and what belongs to others, as flags and queue."""
     return process_row(operation.process) | {
         "status": operation.status.value,
-        "priority": operation.priority,
-        "queue": operation.queue,
-        "owner": operation.owner,
         "run_times": operation.run_times,
         "patience": operation.deferrals,
         "not_before": to_millis(operation.not_before),
@@ -94,6 +102,8 @@ def to_operation(row: Row[Any]) -> Operation:
         owner=row.owner,
         not_before=to_time(row.not_before),
         origin=row.origin,
+        retry_on_error=bool(row.retry_on_error),
+        wanted_engine=row.wanted_engine,
         run_times=row.run_times,
         deferrals=row.patience,
         lease=row.lease_token and Lease(holder=row.lease_holder, token=row.lease_token, until=to_time(row.lease_until)),

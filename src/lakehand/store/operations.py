@@ -5,6 +5,7 @@ A lease is a compare-and-set with a fresh token, which every later write repeats
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -24,17 +25,19 @@ from lakehand.domain.operations import (
     LeaseToken,
     NewOperation,
     Operation,
+    OperationChanges,
     OperationId,
     Status,
 )
 from lakehand.domain.processes import Instant
+from lakehand.domain.repeats import differences, repeated
 from lakehand.domain.rules import Busy, Closed, DispatchQueue
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import NOW, span_to_millis, to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.documents import storable_text
 from lakehand.store.events import EventWriter
-from lakehand.store.fleet import OperationHours, canceled_row, ended_row, retried_row
+from lakehand.store.fleet import OperationHours, ended_row, retried_row, waited_row
 from lakehand.store.health import HealthWriter
 from lakehand.store.operation_queries import (
     AT,
@@ -44,6 +47,7 @@ from lakehand.store.operation_queries import (
     DEPTH,
     ENDS_OF,
     FINISHED_OF,
+    FOLLOWED_OF,
     HELD,
     LATE,
     LIVE_OF,
@@ -81,6 +85,7 @@ from lakehand.store.schema import event as events
 from lakehand.store.schema import operation as operations
 from lakehand.store.schema import tbl as tables
 from lakehand.store.tables import chunks
+from lakehand.store.waiting_operations import change_repeated, own_values
 
 c = operations.c
 FINISHED_WORDS = sorted({status.value for status in Status} - set(UNFINISHED_WORDS))
@@ -163,11 +168,15 @@ class SqlOperations:
         except IntegrityError as error:
             rival = self.find(new.table, new.instant)
             if rival is None:
-                raise NotFound(f"there is no table {new.table}") from error
+                raise Conflict(f"operation {new.instant} of table {new.table} was removed just now") from error
             return rival, False
 
     def insert(self, tx: Connection, new: NewOperation, now: int, event: Event | None) -> Operation:
-        key = tx.execute(INSERT, new_row(new, now)).inserted_primary_key
+        # Locked, so that no change of the table is missed: what waits follows it.
+        table = tx.execute(FOLLOWED_OF, {"table": new.table}).one_or_none()
+        if table is None:
+            raise NotFound(f"there is no table {new.table}")
+        key = tx.execute(INSERT, new_row(new, table, now)).inserted_primary_key
         assert key is not None
         self.note(tx, event, OperationId(key[0]), new.table, now)
         return to_operation(row_of(tx, OperationId(key[0])))
@@ -221,9 +230,7 @@ class SqlOperations:
         def write(tx: Connection) -> Row[Any]:
             row = row_of(tx, id, lock=True)
             if row.status in FINISHED_WORDS:
-                if delete:
-                    forget_failures(tx, [id])
-                return row
+                return self.remove_ended(tx, row, event, at) if delete else row
             flagged = {"cancel_requested": True, "update_time": at} | ({"is_deleted": True} if delete else {})
             tx.execute(update(operations).where(c.operation_id == id).values(flagged))
             self.note(tx, event, id, row.tbl_id, at)
@@ -232,6 +239,15 @@ class SqlOperations:
             return self.end(tx, row, at, event.message) if is_free and is_unwanted(row) else row
 
         return to_operation(self.database.write(write))
+
+    def remove_ended(self, tx: Connection, row: Row[Any], event: Event, at: int) -> Row[Any]:
+        forget_failures(tx, [row.operation_id])
+        if row.is_deleted:
+            return row
+        removed = {"is_deleted": True, "update_time": at}
+        tx.execute(update(operations).where(c.operation_id == row.operation_id, IS_FINISHED).values(removed))
+        self.note(tx, event, row.operation_id, row.tbl_id, at)
+        return row_of(tx, row.operation_id)
 
     def end_waiting(self, table: TableId, *, now: datetime, reason: str, limit: int) -> Sequence[OperationId]:
         at = to_millis(now)
@@ -247,7 +263,7 @@ class SqlOperations:
             seen = [OperationId(row.operation_id) for row in rows]
             if seen:
                 tx.execute(update(operations).where(c.operation_id.in_(seen), waits).values(ended))
-            self.hours.count(tx, (canceled_row(row, at) for row in rows))
+            self.hours.count(tx, (waited_row(row, at) for row in rows))
             return seen
 
         return self.database.write(write)
@@ -255,8 +271,36 @@ class SqlOperations:
     def end(self, tx: Connection, row: Row[Any], at: int, reason: str = "canceled on request") -> Row[Any]:
         values = CANCELED | {"reason": reason, "update_time": at, "finish_time": at}
         tx.execute(update(operations).where(c.operation_id == row.operation_id).values(values))
-        self.hours.count(tx, [canceled_row(row, at)])
+        self.hours.count(tx, [waited_row(row, at)])
         return row_of(tx, row.operation_id)
+
+    def repeat(self, known: Operation, new: NewOperation, *, now: datetime, event: Event) -> Operation:
+        at = to_millis(now)
+
+        def write(tx: Connection) -> Row[Any]:
+            stored = to_operation(row_of(tx, known.id, lock=True))
+            if names := change_repeated(tx, stored, new, at):
+                changed = replace(event, message=f"{event.message}: {', '.join(names)}")
+                self.note(tx, changed, stored.id, stored.table, at)
+            return row_of(tx, known.id)
+
+        if not differences(known, repeated(known, new)):
+            return known
+        return to_operation(self.database.write(write))
+
+    def change(self, id: OperationId, changes: OperationChanges, *, now: datetime, event: Event) -> Operation:
+        at = to_millis(now)
+        is_waiting = and_(c.operation_id == id, c.status == Status.PENDING.value)
+
+        def write(tx: Connection) -> Row[Any]:
+            values = own_values(changes) | {"update_time": at}
+            if tx.execute(update(operations).where(is_waiting).values(values)).rowcount == 0:
+                raise Conflict(f"operation {id} is {row_of(tx, id).status}: only one that waits can be moved")
+            row = row_of(tx, id)
+            self.note(tx, event, id, row.tbl_id, at)
+            return row
+
+        return to_operation(self.database.write(write))
 
     def reopen(self, operation: Operation, *, now: datetime, event: Event) -> Operation:
         at = to_millis(now)

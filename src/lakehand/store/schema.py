@@ -75,7 +75,7 @@ operation = Table(
     *required(LongText, "purpose", "reason"),
     *required(Number, "priority", "run_times", "patience"),
     *required(Flag, "urgent", "is_deleted", "cancel_requested"),
-    Column("retry_on_error", Flag, nullable=False),  # RFC-43's; reserved: the retry policy decides, not the writer
+    Column("retry_on_error", Flag, nullable=False),  # False: one attempt
     *required(Millis, "not_before", "schedule_time", "create_time", "update_time"),
     *optional(Millis, "submit_time", "start_time", "finish_time"),
     *optional(Key, "plan_instant", "handle"),
@@ -85,6 +85,9 @@ operation = Table(
     Column("lease_until", Millis),
     Column("active_slot", Key),  # set while leased; unique: one live operation per table and conflict class
     Column("place", Key),  # set while leased, if such operations are limited: one of that many dispatch slots
+    Column("wanted_engine", Word),  # that its request asked for; NULL: the service chooses
+    # True: its request set it. Otherwise it is that of the table, and follows it while the operation waits.
+    *optional(Flag, "has_own_priority", "has_own_queue", "has_own_owner"),
     UniqueConstraint("tbl_id", "instant", name="uq_operation_instant"),
     UniqueConstraint("active_slot", name="uq_operation_slot"),
     Index("ix_operation_tbl", "tbl_id", "operation_id"),

@@ -16,7 +16,7 @@ from lakehand.store.clock import DatabaseClock, to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.documents import from_document, to_document
 from lakehand.store.events import EventWriter, SqlEvents
-from lakehand.store.fleet import SqlFleet
+from lakehand.store.fleet import OperationHours, SqlFleet
 from lakehand.store.health import HealthWriter, SqlHealthHistory
 from lakehand.store.inbox import SqlInbox
 from lakehand.store.operations import SqlOperations
@@ -25,6 +25,7 @@ from lakehand.store.probes import SqlProbes
 from lakehand.store.schedules import SqlSchedules
 from lakehand.store.schema import instance
 from lakehand.store.tables import SqlStates, SqlTables
+from lakehand.store.waiting_operations import WaitingOperations
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class SqlStore(Store):
         events, health = EventWriter(database.dialect), HealthWriter(database.dialect)
         self.database = database
         self.clock = DatabaseClock(database)
-        self.tables = SqlTables(database)
+        self.tables = SqlTables(database, WaitingOperations(events, OperationHours(database.dialect)))
         self.operations = SqlOperations(database, events, health)
         self.probes = SqlProbes(database, health)
         self.schedules = SqlSchedules(database)

@@ -44,6 +44,7 @@ from lakehand.store.operation_queries import LIVE_WORDS
 from lakehand.store.paging import read_page
 from lakehand.store.schema import Digest, Id, Key, PathKey, operation, schedule, table_state, tbl
 from lakehand.store.table_rows import changed_row, key_of, new_row, revived_row, schedule_rows, split_actions, to_table
+from lakehand.store.waiting_operations import WaitingOperations
 
 T = TypeVar("T")
 SAME = ("db_name", "table_name", "owner", "queue", "format", "catalog")
@@ -103,6 +104,7 @@ STATE: ColumnElement[int] = case(
 @dataclass(frozen=True, slots=True)
 class SqlTables:
     database: Database
+    waiting: WaitingOperations
 
     def get(self, id: TableId) -> Table:
         return self.database.read(lambda tx: to_table(row_of(tx, id)))
@@ -185,10 +187,12 @@ class SqlTables:
             if row.removed:
                 raise NotFound(f"table {id} was removed")
             tx.execute(update(tbl).where(tbl.c.id == id).values(changed_row(changes, to_millis(now))))
+            self.waiting.follow(tx, id, changes, to_millis(now))
             if changes.action_types is not None:
                 dropped = split_actions(row.action_types) - changes.action_types
                 tx.execute(delete(schedule).where(schedule.c.tbl_id == id, schedule.c.action.in_(dropped)))
                 self.add_schedules(tx, id, changes.action_types, to_millis(now))
+                self.waiting.drop(tx, id, dropped, to_millis(now))
             return to_table(row_of(tx, id))
 
         return self.database.write(write)

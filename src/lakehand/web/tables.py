@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of tables, and the page of one table."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -106,6 +106,7 @@ def table_page(view: PageRequest, table: Table, **more: Any) -> Response:
         now_text=explanation.summary,
         explanation=explanation,
         dry_runs=dry_runs(services, table),
+        engines=engines_of(services),
         files_chart=files_chart(history),
         sizes_chart=sizes_chart(history),
         numbers=list(shown_numbers(newest)),
@@ -122,7 +123,7 @@ def prepare_run(id: PathId, action: str, view: Somebody) -> Response:
     services.operations.check_possible(table, OperationRequest(action=action))
     earlier = (o for o in services.operations.of_table(table.id, recent=RECENT) if is_dry_run(o.process, action))
     return view.page("run.html", section="/tables", watch=f"table:{table.id}",
-        table=table, action=action, dry_run=next(earlier, None),
+        table=table, action=action, dry_run=next(earlier, None), engines=engines_of(services),
     )  # fmt: skip
 
 
@@ -134,6 +135,12 @@ def dry_runs(services: Services, table: Table) -> frozenset[str]:
     """The actions of the table that can list beforehand what they would delete."""
     pairs = (pair for plugin in services.plugins() for pair in plugin.strategies if pair.is_used and pair.dry_run)
     return frozenset(pair.action for pair in pairs if pair.format == table.format)
+
+
+def engines_of(services: Services) -> Sequence[str]:
+    """Those that are on, if there is a choice."""
+    on = sorted(plugin.name for plugin in services.plugins() if plugin.kind == "engine" and plugin.state == "on")
+    return on if len(on) > 1 else []
 
 
 def shown_numbers(numbers: Mapping[str, Json]) -> Iterator[tuple[str, str]]:

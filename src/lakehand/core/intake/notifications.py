@@ -144,6 +144,10 @@ class Intake:
             is_known=table is not None,
             instants=self.instants_of(notification, warnings, now) if is_wanted else (),
             process=self.process_of(notification, warnings) if is_wanted else None,
+            engine=notification.engine,
+            queue=own_name(notification.queue),
+            owner=own_name(notification.owner),
+            retry_on_error=notification.retry_on_error,
             partitions=notification.partitions,
             note=note,
         )
@@ -192,6 +196,11 @@ class Intake:
             parameters={**parameters, "options": options},
             reason=f"the writer asked for it by {notification.source}",
         )
+
+
+def own_name(name: str) -> str | None:
+    """ "default", what RFC-43 and Hudi's client say if nobody says anything, means the table's."""
+    return name if name not in ("", "default") else None
 
 
 def receipt(decided: InboxRow | RefusedNotification, ids: Iterator[TableId]) -> Receipt:

@@ -21,6 +21,7 @@ from lakehand.domain.row_checks import (
     RowMode,
     RowOutcome,
     RowReport,
+    is_only_verifying,
     mode_of,
     not_compared,
     only_verifying,
@@ -138,8 +139,9 @@ class Completer:
 
     def fail_or_retry(self, operation: Operation, failure: Failure, status: EngineStatus, now: datetime) -> Operation:
         wait = self.policy.delay(
-            failure, run_times=operation.run_times, deferrals=operation.deferrals, random=self.ids.random()
-        )
+            failure, run_times=operation.run_times, deferrals=operation.deferrals, random=self.ids.random(),
+            retry_on_error=operation.retry_on_error or is_only_verifying(operation.process),
+        )  # fmt: skip
         self.metrics.attempt_failed(operation.process.action, failure.reason)
         if wait is None:
             why = f"attempt {operation.run_times} failed and no more are made: {failure.message}"

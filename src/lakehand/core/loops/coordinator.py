@@ -290,25 +290,24 @@ class Coordinator:
     def store_process(self, evaluation: Evaluation, process: TableProcess, seen: Seen) -> EvaluationResult:
         table, now = evaluation.table, evaluation.now
         instant = process.instant or service_instant(process.action, now)
-        new = NewOperation(
-            table=table.id, instant=instant, process=process, priority=table.spec.priority,
-            queue=table.spec.queue, owner=table.spec.owner, due_at=evaluation.schedule.due,
-        )  # fmt: skip
+        new = NewOperation(table=table.id, instant=instant, process=process, due_at=evaluation.schedule.due)
         event = Event(kind="operation.stored", message=f"{process.action} is needed: {process.reason}", table=table.id)
         seen.operations = None
         operation, is_new = self.store.operations.add(new, now=now, event=event)
-        if not is_new and operation.status is Status.DROPPED and not operation.is_deleted:
+        is_same = operation.process.action == process.action
+        if not is_new and is_same and operation.status is Status.DROPPED and not operation.is_deleted:
             is_new = self.reopen(operation, now)
         if not is_new:
-            known = f"operation {operation.id} at {instant} is {operation.status}: {operation.reason}"
+            what = "" if is_same else f" ({operation.process.action})"
+            known = f"operation {operation.id} at {instant}{what} is {operation.status}: {operation.reason}"
             return evaluation.skipped(Skip(reason=known))
         self.metrics.scheduled(process.action, max(now - evaluation.schedule.due, timedelta()))
         log.info("stored", extra={"operation": operation.id, "table": table.id, "action": process.action})
         return evaluation.started(f"operation {operation.id} was stored: {process.reason}")
 
     def reopen(self, operation: Operation, now: datetime) -> bool:
-        """A plan that was missing is there now, for instance because it was submitted early."""
-        why = "the plan that was gone is there again"
+        """Its plan was missing, for instance because it was submitted early, or its action was taken off the table."""
+        why = "its plan is in the table, and can run again"
         event = operation_event(operation, "operation.reopened", why)
         self.store.operations.reopen(operation.reopened(at=now, reason=why), now=now, event=event)
         return True

@@ -19,8 +19,8 @@ from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.domain.errors import LakehandError, LeaseLost, RecoverProcessFailed, TryLater
 from lakehand.domain.events import operation_event
 from lakehand.domain.locations import BOUNDARY, Boundary
-from lakehand.domain.operations import Attempt, InstanceId, Operation, OperationId, Status
-from lakehand.domain.processes import Drop, Failure, Skip, TableProcess
+from lakehand.domain.operations import Attempt, InstanceId, Operation, OperationId, Status, taken_off
+from lakehand.domain.processes import Drop, Failure, Remedy, Skip, TableProcess
 from lakehand.domain.routing import (
     AUTO,
     ENGINE_PROPERTY,
@@ -180,8 +180,8 @@ class Dispatcher:
         if claimed is None:
             return False
         (table, overlapping), now = self.store.tables.with_overlapping(claimed.table), self.store.clock.estimate()
-        # A requested operation has no job yet, and its factory chooses the engine with it.
-        if isinstance(token, Skip) and claimed.process.job:
+        # A requested operation has no job yet, and its factory chooses the engine with it, unless the request did.
+        if isinstance(token, Skip) and (claimed.process.job or claimed.wanted_engine):
             answer: Admission = token
         else:
             answer = self.admit(table, claimed, now, overlapping)
@@ -220,6 +220,8 @@ class Dispatcher:
         self, table: Table, operation: Operation, now: datetime, overlapping: Sequence[Table] | None = None
     ) -> Admission:
         """Ask the factory for the process as it must run now. An error only delays this operation."""
+        if operation.process.action not in table.spec.action_types:
+            return Drop(reason=taken_off(operation.process.action))
         try:
             factory = self.plugins.factory(table.format, operation.process.action)
             operation = self.recovery.recover_if_needed(table, operation, now)
@@ -228,7 +230,10 @@ class Dispatcher:
             answer = operation.process if is_only_verifying(operation.process) else factory.admit(runtime, operation)
             if isinstance(answer, TableProcess):
                 was_routed = bool(choice_of(operation.process))
-                answer = route(answer, policy_of(runtime.config), self.plugins.engines, was_routed=was_routed)
+                wanted, policy = operation.wanted_engine, policy_of(runtime.config)
+                answer = route(answer, policy, self.plugins.engines, wanted=wanted, was_routed=was_routed)
+                if wanted not in (None, answer.engine):
+                    return other_engine(answer, wanted)
                 self.plugins.engine(answer.engine)
                 return bounded(verified(answer, operation, runtime), self.runtimes.boundary(runtime, overlapping))
             return answer
@@ -259,9 +264,9 @@ class Dispatcher:
         """Intent before effect: the handle is stored first. If we die in between, the monitor submits it."""
         saved = self.store_intent(operation)
         flight.claimed = None
-        self.plugins.submit(saved, table, LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=self.time_to_live))
-        waited = max(self.store.clock.estimate() - operation.created_at, timedelta())
-        self.metrics.submitted(operation.process.action, waited)
+        grant = LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=self.time_to_live)
+        if self.plugins.submit(saved, table, grant):
+            self.metrics.submitted(saved.process.action, saved.waited(self.store.clock.estimate()))
         self.observer.started(saved)
         log.info("submitted", extra={"operation": saved.id, "handle": saved.handle, "action": saved.process.action})
         self.on_submitted()
@@ -304,6 +309,11 @@ def verified(process: TableProcess, operation: Operation, runtime: TableRuntime)
     config = runtime.config
     wanted = row_mode(config.text(PROPERTY, "off"), config.origin(PROPERTY))
     return with_mode(process, wanted, mode_of(operation.process))
+
+
+def other_engine(process: TableProcess, wanted: str | None) -> Failure:
+    message = f"{process.action} of this table runs on {process.engine} alone, and the request asked for {wanted}"
+    return Failure(reason="engine-refused", message=message, remedy=Remedy.FATAL)
 
 
 def not_admitted(error: Exception) -> Skip:

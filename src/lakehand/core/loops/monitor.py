@@ -176,7 +176,9 @@ class EngineMonitor:
             return
         if is_ours and not operation.cancel_requested and not unrecoverable and not self.drain.is_on:
             grant = LeaseGrant(heartbeat_token=None, time_to_live=self.time_to_live)
-            if not self.plugins.submit(operation, self.store.tables.get(operation.table), grant):
+            if self.plugins.submit(operation, self.store.tables.get(operation.table), grant):
+                self.metrics.submitted(operation.process.action, operation.waited(self.store.clock.estimate()))
+            else:
                 self.retry_later(operation)
             return
         if self.drain.is_on:

@@ -25,6 +25,7 @@ from lakehand.domain.operations import (
     LeaseToken,
     NewOperation,
     Operation,
+    OperationChanges,
     OperationId,
     Status,
 )
@@ -136,9 +137,18 @@ class Operations(Protocol):
     def request_cancel(self, id: OperationId, *, now: datetime, event: Event, delete: bool = False) -> Operation:
         """Request the cancellation of an operation. Without a lease it ends at once; else the holder sees a flag.
 
-        ``delete`` marks it as removed from the service too (RFC-43's is_deleted). A finished one stays as it is, but
-        its schedule forgets that it failed.
+        ``delete`` marks it as removed from the service too (RFC-43's is_deleted), a finished one as well, and its
+        schedule forgets that it failed. Otherwise a finished one stays as it is.
         """
+
+    def repeat(self, known: Operation, new: NewOperation, *, now: datetime, event: Event) -> Operation:
+        """Change what a repeated request says otherwise, while it waits. Raises Conflict if it does not wait any more.
+
+        The event comes along if something was changed, with the names of that.
+        """
+
+    def change(self, id: OperationId, changes: OperationChanges, *, now: datetime, event: Event) -> Operation:
+        """Change a pending operation; from now on the values are its own. Raises Conflict when it is not pending."""
 
     def reopen(self, operation: Operation, *, now: datetime, event: Event) -> Operation:
         """Store ``operation.reopened()``; raises Conflict when the row has moved meanwhile."""

@@ -75,7 +75,11 @@ class Tables(Protocol):
         """
 
     def change(self, id: TableId, changes: TableChanges, *, now: datetime) -> Table:
-        """Schedules follow the action types; added ones are due at once."""
+        """Schedules follow the action types; added ones are due at once.
+
+        Waiting operations follow priority, queue and owner, unless their requests set them. Those of
+        removed actions end as DROPPED, except while they are leased.
+        """
 
     def set_real(self, id: TableId, real: str) -> None:
         """Store where the location leads now."""

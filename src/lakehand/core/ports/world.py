@@ -70,7 +70,7 @@ class Metrics(Protocol):
         """Became due → pending."""
 
     def submitted(self, action: str, delay: timedelta) -> None:
-        """Pending → accepted by an engine."""
+        """An attempt could start → accepted by an engine."""
 
     def finished(self, operation: Operation, format: Format, run_time: timedelta) -> None:
         """An operation on a table of this format has ended."""

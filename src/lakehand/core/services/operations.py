@@ -2,10 +2,10 @@
 """What people and programs ask of operations: each change is allowed or refused, carried out and recorded."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lakehand.api.fields import given_values, names_of
-from lakehand.api.operations import LogQuery, LogsAnswer, OperationQuery, OperationRequest
+from lakehand.api.fields import given_values, names_of, values_of
+from lakehand.api.operations import ChangedOperation, LogQuery, LogsAnswer, OperationQuery, OperationRequest
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import NotificationRules, OperationFilter, Page, Store
 from lakehand.core.services.audit_trail import AuditTrail, need_table, operation_state, request_of
@@ -13,7 +13,7 @@ from lakehand.core.services.tables import TableService, end_all_waiting
 from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
-from lakehand.domain.events import Event, StoredEvent
+from lakehand.domain.events import Event, StoredEvent, operation_event
 from lakehand.domain.locations import normalise
 from lakehand.domain.operations import (
     MOST_UNFINISHED,
@@ -21,6 +21,7 @@ from lakehand.domain.operations import (
     Attempt,
     NewOperation,
     Operation,
+    OperationChanges,
     OperationId,
     Status,
     service_instant,
@@ -33,7 +34,8 @@ from lakehand.spi.pauses import DRY_RUN
 
 CONFIRM = "confirm"
 MODE = "mode"
-NAMED = ("table", "location", "action", "instant")  # these say which operation is wanted
+# These say which operation is wanted, and what its row has: they are no parameters of the job.
+OF_THE_ROW = ("table", "location", "action", "instant", "engine", "priority", "queue", "owner", "retry_on_error")
 LOG_READ, MOST_LOG_READS = 1024 * 1024, 16  # bytes of a log that are read at once, and how often
 
 
@@ -89,9 +91,12 @@ class OperationService:
         action = Action(wanted.action)
         detail: dict[str, Json] = {"action": str(action), "dry_run": wanted.dry_run, "confirm": wanted.confirm}
         detail |= {"instant": wanted.instant} if wanted.instant else {}
+        given = {name: getattr(wanted, name) for name in ("engine", "priority", "queue", "owner")}
+        detail |= {name: value for name, value in given.items() if value is not None}
+        detail |= {} if wanted.retry_on_error else {"retry_on_error": False}
         detail |= {PARAMETER: str(wanted.verify_rows)} if wanted.verify_rows is not RowMode.OFF else {}
         request = request_of(caller, "operation.submit", table, detail=detail)
-        with self.audit.record(request, lambda: need_table(caller, table)) as outcome:
+        with self.audit.record(request, lambda: need_both(caller, table, wanted.owner)) as outcome:
             operation, is_new = self.add(table, wanted, more, by=caller.name)
             outcome.after = {**operation_state(operation), "new": is_new}
         return operation, table, is_new
@@ -121,11 +126,16 @@ class OperationService:
         process = TableProcess(action=action, instant=instant, reason=reason, parameters=parameters)
         new = NewOperation(
             table=table.id, instant=instant or service_instant(action, now), process=process, origin=by,
-            priority=table.spec.priority, queue=table.spec.queue, owner=table.spec.owner, due_at=now,
+            priority=wanted.priority, queue=wanted.queue, owner=wanted.owner, due_at=now,
+            retry_on_error=wanted.retry_on_error, wanted_engine=wanted.engine or None,
         )  # fmt: skip
         operation, is_new = self.store.operations.add(new, now=now, event=request_event(table, wanted, by))
         if not is_new:
+            check_same_action(operation, process)
             check_same_flags(operation, process)
+            event = operation_event(operation, "operation.changed", f"changed by a repeated request of {by}")
+            event = replace(event, detail={"by": by})
+            operation = self.store.operations.repeat(operation, new, now=now, event=event)
         self.wake()
         return operation, is_new
 
@@ -140,8 +150,15 @@ class OperationService:
         if wanted.dry_run and action not in listed:
             can = f"; {table.format} tables have one for {', '.join(listed)}" if listed else ""
             raise Invalid(f"{action} has no dry run: it deletes nothing, or cannot tell beforehand{can}")
+        self.check_engine(wanted.engine)
         if wanted.dry_run and wanted.confirm:
             raise Invalid("a dry run deletes nothing, so that there is nothing to confirm: give one of the two")
+
+    def check_engine(self, name: str | None) -> None:
+        """Refuse an engine that is unknown or off, with those that are on."""
+        if name and name not in self.plugins.engines:
+            on = ", ".join(sorted(self.plugins.engines)) or "none"
+            raise Invalid(f"the engine {name[:40]!a} is not on; on are: {on}{self.plugins.absent('engine')}")
 
     def check_not_too_many(self, table: Table, instant: Instant | None) -> None:
         """A repeated request stores no further operation."""
@@ -157,19 +174,40 @@ class OperationService:
     def cancel(self, caller: Caller, id: OperationId, *, delete: bool = False) -> tuple[Operation, Table]:
         """Ask for the end of an operation; ``delete`` also removes it from the service's care for good."""
         verb = "operation.remove" if delete else "operation.cancel"
-        return self.change(caller, verb, id, lambda: self.end(id, by=caller.name, delete=delete))
+        return self.carry_out(caller, verb, id, lambda: self.end(id, by=caller.name, delete=delete))
 
-    def remove(self, caller: Caller, table: Table, instant: Instant) -> tuple[Operation, Table]:
+    def remove(self, caller: Caller, table: Table, action: Action, instant: Instant) -> tuple[Operation, Table]:
         """RFC-43's remove: the plan was rolled back by its writer, or is no longer wanted."""
         found = self.store.operations.find(table.id, instant)
         if found is None:
             raise NotFound(f"{table.name} has no operation at {instant}")
+        if found.process.action != action:
+            raise NotFound(f"{table.name} has no {action} at {instant}, where {named(found)} is")
         return self.cancel(caller, found.id, delete=True)
 
     def retry(self, caller: Caller, id: OperationId) -> tuple[Operation, Table]:
-        return self.change(caller, "operation.retry", id, lambda: self.reopen(id, by=caller.name))
+        return self.carry_out(caller, "operation.retry", id, lambda: self.reopen(id, by=caller.name))
 
-    def change(
+    def change(self, caller: Caller, id: OperationId, changed: ChangedOperation) -> tuple[Operation, Table]:
+        """Move an operation that waits. What is given does not follow its table any more."""
+        given = {name: value for name, value in values_of(changed).items() if value is not None}
+        if not given:
+            raise Invalid("nothing is to be changed: give a priority, a queue or an owner")
+        known = self.store.operations.get(id)
+        table, by = self.store.tables.get(known.table), caller.name
+        before = {name: getattr(known, name) for name in given}
+        request = request_of(caller, "operation.change", table, operation=id, detail=given, before=before)
+        message = f"changed by {by}: {', '.join(f'{name} = {value}' for name, value in given.items())}"
+        event = operation_event(known, "operation.changed", message)
+        with self.audit.record(request, lambda: need_both(caller, table, changed.owner)) as outcome:
+            operation = self.store.operations.change(
+                id, OperationChanges(**given), now=self.store.clock.now(), event=replace(event, detail={"by": by})
+            )
+            outcome.after = {name: getattr(operation, name) for name in given}
+        self.wake()
+        return operation, table
+
+    def carry_out(
         self, caller: Caller, verb: str, id: OperationId, do: Callable[[], Operation]
     ) -> tuple[Operation, Table]:
         """Do it if the caller may, and record it in the audit trail."""
@@ -242,6 +280,13 @@ class OperationService:
         return self.store.operations.of_table(table, recent=recent)
 
 
+def need_both(caller: Caller, table: Table, owner: str | None) -> None:
+    """Whether the caller may change this table, and give its operations to this owner."""
+    need_table(caller, table)
+    if owner is not None:
+        caller.need_owner(owner)
+
+
 def read_statuses(text: str) -> Collection[Status]:
     words = [word.strip().lower() for word in text.split(",") if word.strip()]
     unknown = [word for word in words if word not in {str(status) for status in Status}]
@@ -265,11 +310,21 @@ def check_hudi_options(options: Mapping[str, str], rules: NotificationRules) -> 
 
 def parameters_of(wanted: OperationRequest, more: Mapping[str, Json]) -> dict[str, Json]:
     """For the job: each field that was given, by its name. ``more`` can give none of them but options."""
-    given = {name: value for name, value in given_values(wanted).items() if name not in NAMED}
+    given = {name: value for name, value in given_values(wanted).items() if name not in OF_THE_ROW}
     given = {name: str(value) if isinstance(value, Word) else value for name, value in given.items()}
     reserved = {MODE, *names_of(OperationRequest)} - {"options"}
     free = {name: value for name, value in more.items() if name not in reserved}
     return {**free, **given} | ({} if wanted.instant else {MODE: "plan-and-execute"})
+
+
+def named(operation: Operation) -> str:
+    return f"operation {operation.id} ({operation.process.action}, {operation.status})"
+
+
+def check_same_action(stored: Operation, wanted: TableProcess) -> None:
+    """An instant is one plan of one action."""
+    if stored.process.action != wanted.action:
+        raise Conflict(f"{wanted.action} cannot have the instant {stored.instant}, which {named(stored)} has")
 
 
 def check_same_flags(stored: Operation, wanted: TableProcess) -> None:
