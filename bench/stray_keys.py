@@ -149,7 +149,7 @@ def run(folder: Path, *, quick: bool, names: list[str] | None = None, commits: i
             try:
                 figures += case(spark, folder, name, QUICK if quick else commits)
             except Exception as error:  # of a writer: the other cases are worth their time
-                print_line(f"stray-keys: {name} failed: {error!r}")
+                print_line(f"stray-keys: {name} failed: {str(error)[:2000]}")
                 figures.append(Figure(bench="stray-keys", name=f"{name}: a writer failed", value=1, at_most=0))
     finally:
         spark.stop()

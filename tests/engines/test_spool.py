@@ -153,6 +153,21 @@ def test_cancelling_what_is_unknown_or_over_asks_nobody(ours: service.SpoolClien
     assert theirs.take_cancels() == []
 
 
+def test_work_that_is_forgotten_as_soon_as_its_outcome_is_there_does_not_run_again(
+    ours: service.SpoolClient, theirs: driver.Spool
+) -> None:
+    ours.put(WORK, H, UNTIL)
+    theirs.accept(H)
+    running = (ours.running / f"{H}.json").read_bytes()
+    theirs.finish(H, {"state": "succeeded"})
+    (ours.running / f"{H}.json").write_bytes(running)  # as it is between the two steps of finish
+
+    assert state(ours) is EngineState.SUCCEEDED
+    ours.forget(H, is_driver_dead=False)
+
+    assert state(ours) is EngineState.ABSENT
+
+
 def test_work_that_is_forgotten_while_it_waits_is_never_run(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     ours.put(WORK, H, UNTIL)
     ours.forget(H, is_driver_dead=False)

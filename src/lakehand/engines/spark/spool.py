@@ -112,9 +112,11 @@ class SpoolClient:
         return True
 
     def forget(self, handle: Handle, *, is_driver_dead: bool) -> None:
-        left = [self.inbox, self.done, *([self.running] if is_driver_dead else [])]
-        for folder in left:
-            (folder / name_of(handle)).unlink(missing_ok=True)
+        """A driver writes the outcome, and then removes the file in ``running``: that may still be there."""
+        name = name_of(handle)
+        is_over = is_driver_dead or (self.done / name).exists()
+        for folder in (self.inbox, *([self.running] if is_over else []), self.done):
+            (folder / name).unlink(missing_ok=True)
 
     def has_work(self) -> bool:
         return any(not name.startswith(".") for name in names_in(self.inbox))
