@@ -25,6 +25,7 @@ RUN = "LAKEHAND_TEST_RUN"  # in the environment of every process that this one s
 # No whole run has shown yet what long tests leave behind: a file is checked if none of them runs, or if this is set.
 CHECKS_LONG = os.environ.get("LAKEHAND_LEFTOVERS") == "all"
 GRACE = 10.0  # seconds for what is ending anyway
+STARTING = 2.0  # seconds after its start within which a process may not have its environment yet
 PACE = 0.02
 # Java and its libraries unpack themselves when they like, and remove it when they end; a process that runs jobs of
 # Paimon, or other processes by multiprocessing, has a folder for them until it ends.
@@ -130,9 +131,23 @@ def orphans(run: str) -> set[str]:
     mark, found = f"{RUN}={run}".encode(), set()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is not ours
-            if folder.name != str(os.getpid()) and mark in (folder / "environ").read_bytes().split(b"\0"):
+            if folder.name != str(os.getpid()) and mark in environment(folder).split(b"\0"):
                 found.add(f"process {folder.name}")
     return found
+
+
+def environment(process: Path) -> bytes:
+    """Read again while it is empty, and the process so young that it may get one: ``Popen`` returns before that."""
+    while not (found := (process / "environ").read_bytes()) and age(process) < STARTING:
+        time.sleep(PACE)
+    return found
+
+
+def age(process: Path) -> float:
+    """Seconds since it was started; without end of one that has ended."""
+    state, *words = (process / "stat").read_text().rpartition(")")[2].split()
+    started = int(words[18]) / os.sysconf("SC_CLK_TCK")
+    return float("inf") if state in "ZX" else time.clock_gettime(time.CLOCK_BOOTTIME) - started
 
 
 def ancestors(one: str) -> set[str]:
