@@ -15,6 +15,7 @@ from lakehand.jobs.attempt import job_called
 from lakehand.jobs.hudi import stray_keys
 from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.spi import Finding, Scheduling
+from lakehand.writer import INDEXES as INDEX_OPTIONS
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.conftest import OFF
 from tests.jobs.hudi.service import LOCKING, SERVICE, Service
@@ -180,6 +181,28 @@ def test_a_writer_that_is_always_writing_is_left_alone_and_the_keys_are_reported
 
     assert result["stray_keys"]["why"].startswith("WriterBusy")
     assert service.verdict(process, result).finding is Finding.DONE
+
+
+@pytest.mark.parametrize("index", ["default", "record"])
+def test_what_a_writer_has_begun_in_the_metadata_table_stays_there_beside_a_compaction(
+    index: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writers of Hudi 1.1 and newer begin there long before they commit, and fail if they find it rolled back."""
+    monkeypatch.setattr(stray_keys, "QUIET_TIMEOUT", 0.5)
+    monkeypatch.setattr(stray_keys, "BEGUN_TIMEOUT", 0.5)
+    path, own = tmp_path / "orders", INDEX_OPTIONS.get(index, {})
+    metadata = path / ".hoodie" / "metadata"
+    with writer(spark, path, "1.2.0", **{"hoodie.metadata.enable": "true", **own}) as write:
+        write_again_beside_a_plan(write)
+    service = Service(spark=spark, path=path, properties={**LOCKING, **own})
+    process = service.admitted("compaction")
+
+    with hudi.write_under_way(path, "deltacommit"), hudi.write_under_way(metadata, "deltacommit") as begun:
+        result = service.execute(process)
+        assert (hudi.timeline(metadata) / f"{begun}.deltacommit.requested").exists()
+
+    assert service.verdict(process, result).finding is Finding.DONE
+    assert ids(spark, path) == list(range(ROWS))
 
 
 @pytest.mark.long

@@ -7,13 +7,10 @@ from lakehand.jobs.hudi import calls, checks
 from lakehand.jobs.hudi.stray_keys import StrayKeyGuard
 from lakehand.jobs.job import Job
 
-# The metadata table is written with the commit, which another client may make.
-COMMITTED_LATER = {"hoodie.metadata.streaming.write.enabled": "false"}
-
 
 def run(job: Job) -> dict[str, Any]:
     location = checks.enter(job)
-    options = calls.use_options(job.session, {**job.parameters["options"], **COMMITTED_LATER})
+    options = calls.use_options(job.session, job.parameters["options"])
 
     def plan(options: calls.Arguments) -> None:
         # Whoever plans here has decided to, whatever was written since the last plan.

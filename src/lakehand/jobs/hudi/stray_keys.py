@@ -38,6 +38,9 @@ _DELTA_COMMIT = re.compile(r"(\d{14}|\d{17})(?:_(\d+))?\.deltacommit")
 _LOG_FILE = re.compile(r".*_(\d{14}|\d{17})(?:\.[a-z]+)?\.log\..*")
 QUIET_TIMEOUT = 120.0  # seconds to wait for such a moment
 POLL = 0.05  # seconds: a writer that never pauses leaves some tenths of a second between two writes
+# Another client makes the commit, and writes the metadata table with it. Hudi takes that client for the only one there,
+# which rolls back what others have begun: such a commit is made at moments without writes alone.
+COMMITTED_LATER = {"hoodie.metadata.streaming.write.enabled": "false"}
 AT_ONCE = {  # the lock is tried as often, for ten minutes
     "hoodie.write.lock.client.wait_time_ms_between_retry": "50",
     "hoodie.write.lock.client.num_retries": "12000",
@@ -85,8 +88,8 @@ class StrayKeyGuard:
         return {"stray_keys": counted} if self.found or self.why_left else {}
 
     def _execute_held(self, instant: str, partitions: Sequence[str]) -> Rows:
-        """The commit waits for a moment without writes, and is made beside them if there is none."""
-        is_sure = False
+        """The commit waits for a moment without writes. If there is none, it is made beside them, or anew."""
+        is_sure = is_given_up = False
         with held_compaction(self.job, self.location, instant) as held:
             self.job.phase(f"waiting for a moment without writes, to commit {instant}")
             try:
@@ -95,7 +98,11 @@ class StrayKeyGuard:
                     is_sure = self._heal_under_lock(lambda: self._look_after(instant, partitions))
             except rollbacks.WriterBusy as busy:
                 self.job.log(f"{instant} is committed beside the writers: {busy}")
-                held.commit()
+                is_given_up = held.would_hurt_writers
+                if not is_given_up:
+                    held.commit()
+        if is_given_up:
+            self.compact(instant, self.options)
         if not is_sure:
             self._look_beside_writers(partitions, may_heal=True)
         return [{"timestamp": instant, "state": "COMPLETED"}]
@@ -289,11 +296,16 @@ class HeldCompaction:
     client: Any
     written: Any
 
+    @property
+    def would_hurt_writers(self) -> bool:
+        """Whether a commit beside them would roll back what they have begun in the metadata table, and fail them."""
+        return bool(self.client.getConfig().isMetadataTableEnabled())
+
     def commit_locked(self) -> None:
         """The caller holds the table's lock, which writers wait for."""
         self.job.check()
         checks.check_under_lock(self.job)
-        with timelines.unlocked_client(self.job.session, self.location) as client:
+        with timelines.unlocked_client(self.job.session, self.location, COMMITTED_LATER) as client:
             self._commit(client)
 
     def commit(self) -> None:
@@ -313,7 +325,7 @@ class HeldCompaction:
 
 @contextmanager
 def held_compaction(job: Job, location: str, instant: str) -> Iterator[HeldCompaction]:
-    with timelines.write_client(job.session, location) as client:
+    with timelines.write_client(job.session, location, COMMITTED_LATER) as client:
         written = client.compact(instant, False)
         statuses = written.getWriteStatuses()
         try:

@@ -109,9 +109,11 @@ def held(session: SparkSession, lock: Any) -> Iterator[None]:
         log_own(session, RELEASED)
 
 
-def unlocked_client(session: SparkSession, location: str) -> AbstractContextManager[Any]:
+def unlocked_client(
+    session: SparkSession, location: str, options: Mapping[str, str] | None = None
+) -> AbstractContextManager[Any]:
     """A client that takes no lock itself, for work under ``locked``."""
-    return write_client(session, location, {**UNLOCKED, **inside_the_lock(session)})
+    return write_client(session, location, {**(options or {}), **UNLOCKED, **inside_the_lock(session)})
 
 
 def inside_the_lock(session: SparkSession) -> dict[str, str]:
