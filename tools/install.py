@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -23,6 +23,7 @@ PIP = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
 STORED = "--config-settings-package=pyspark:--build-option=--compression=stored"
 # Tests start hundreds of Pythons: where these may not keep what they compile, each would compile all that it imports.
 COMPILED = {"UV_COMPILE_BYTECODE": "1"} if sys.dont_write_bytecode else {}
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ANSWER = 5.0  # seconds for a program to end when it is asked to
 REPORTS = 5.0  # seconds between two lines of progress where there is no terminal
 
@@ -120,11 +121,14 @@ class Installation:
         progress = Progress(label)
         with TemporaryFile() as log:
             output = None if shows else log
-            process = subprocess.Popen(
-                command, cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                pass_fds=[self.lock.fileno()], start_new_session=True,
-            )  # fmt: skip
-            with ended_with_us(process):
+
+            def start() -> subprocess.Popen[bytes]:
+                return subprocess.Popen(
+                    command, cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                    pass_fds=[self.lock.fileno()], start_new_session=True,
+                )  # fmt: skip
+
+            with ended_with_us(start) as process:
                 while process.poll() is None:
                     if not shows:
                         progress.show(process)
@@ -137,17 +141,32 @@ class Installation:
 
 
 @contextmanager
-def ended_with_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ctrl-C also ends the program and what it has started."""
+def ended_with_us(start: Callable[[], subprocess.Popen[bytes]]) -> Iterator[subprocess.Popen[bytes]]:
+    """Ctrl-C also ends the program and what it has started. While it is started, a signal waits: it would be lost."""
+    late: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: late.append(number)) for number in STOPPING}
+    process = None
     try:
-        yield
+        try:
+            process = start()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        if late:
+            raise KeyboardInterrupt
+        yield process
     except BaseException:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for number in (signal.SIGINT, signal.SIGKILL):
-            with suppress(ProcessLookupError, subprocess.TimeoutExpired):
-                os.killpg(process.pid, number)
-                process.wait(ANSWER)
+        if process is not None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            end(process)
         raise
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGINT, signal.SIGKILL):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, number)
+            process.wait(ANSWER)
 
 
 def locked(name: str) -> list[str]:
@@ -217,7 +236,7 @@ def interrupted(_number: int, _frame: FrameType | None) -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in STOPPING[1:]:
         signal.signal(number, interrupted)
     environment = settings_for_uv(pip_settings(), os.environ)
     try:

@@ -144,7 +144,7 @@ def environment(process: Path) -> bytes:
 
 
 def age(process: Path) -> float:
-    """Seconds since it was started; without end of one that has ended."""
+    """Seconds since it was started; infinite once it has ended."""
     state, *words = (process / "stat").read_text().rpartition(")")[2].split()
     started = int(words[18]) / os.sysconf("SC_CLK_TCK")
     return float("inf") if state in "ZX" else time.clock_gettime(time.CLOCK_BOOTTIME) - started

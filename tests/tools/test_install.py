@@ -163,6 +163,34 @@ sys.exit(install.main([]))
     wait_for(lambda: not psutil.pid_exists(int(pid.read_text())), "the other program to end")
 
 
+def test_a_signal_while_a_program_is_started_ends_it(tmp_path: Path, program: Program) -> None:
+    """It is known as soon as it runs, and not only when ``Popen`` has returned."""
+    started = tmp_path / "started"
+    slow = program("slow", f"#!/bin/sh\necho $$ > {started}.new\nmv {started}.new {started}\nexec sleep 600\n")
+    code = f"""
+import os, signal, subprocess, sys
+from tools import install
+class SlowStart(subprocess.Popen):
+    def __init__(self, *words, **more):
+        super().__init__(*words, **more)
+        while not os.path.exists({str(started)!r}):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+class Slow(install.Installation):
+    def uv_or_pip(self):
+        subprocess.Popen = SlowStart
+        self.run("slow", [{str(slow)!r}])
+install.Installation = Slow
+install.ROOT = install.Path({str(tmp_path)!r})
+(install.ROOT / ".venv").mkdir()
+sys.exit(install.main([]))
+"""
+    set_up = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+    assert set_up.returncode == 130
+    assert not psutil.pid_exists(int(started.read_text()))
+
+
 def test_a_killed_set_up_keeps_the_next_one_waiting_until_its_programs_have_ended(
     tmp_path: Path, program: Program
 ) -> None:
