@@ -86,18 +86,19 @@ class Trigger(NamedTuple):
         since = min((one.since for one in due if one.since and self.has_age), default=None)
         if since is None:
             return ""
-        return f", the oldest from {minute(since)} UTC: older than {duration_text(self.max_age)}"
+        return f"; the oldest, from {minute(since)} UTC, is older than {duration_text(self.max_age)}"
 
     def skip(self, reason: str, waiting: Iterable[Backlog]) -> Skip:
         """Nothing is due: until when, if time alone will change that."""
         waiting = list(waiting)
         due = min((at for one in waiting if (at := self.due_at(one))), default=None)
         if due is not None:
-            since, day = due - self.max_age, "" if due.date() == (due - self.max_age).date() else f"{due:%Y-%m-%d} "
-            reason = f"{reason}, the oldest from {minute(since)} UTC; due at {day}{due:%H:%M} UTC"
+            since = due - self.max_age
+            then = f"{due:%H:%M}" if due.date() == since.date() else minute(due)
+            reason = f"{reason}; the oldest, from {minute(since)} UTC, is due at {then} UTC"
             return Skip(reason=reason, look_again=due - self.now)
         if self.has_age and (ages := [one.since for one in waiting if one.since]):
-            reason = f"{reason}, the oldest from {minute(min(ages))} UTC; {self.strategy} needs the number, too"
+            reason = f"{reason}; the oldest is from {minute(min(ages))} UTC, and {self.strategy} needs the number, too"
         return Skip(reason=reason)
 
 
