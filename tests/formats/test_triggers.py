@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """By number, by time, or both: one rule for every format, with the time passed."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from lakehand.formats.iceberg import IcebergProcessFactory
 from lakehand.formats.lance import LanceProcessFactory
 from lakehand.formats.paimon import PaimonProcessFactory
 from lakehand.spi import Action, Instant, Skip, Status, TableProcess
+from tests import lance_tables
 from tests.formats.delta.logs import LogTable, add, metadata
 from tests.formats.hudi.runtime import commit as commit_to
-from tests.formats.hudi.runtime import operation
+from tests.formats.hudi.runtime import operation, timeline
 from tests.formats.iceberg.made import MB, MadeRuntime, ago, commit, data, deletes, snapshot
+from tests.formats.lance.runtime import SMALL
+from tests.formats.lance.runtime import harness as lance_harness
 from tests.formats.paimon.handmade import File, HandMade, small
 from tests.formats.paimon.runtime import harness as paimon_harness
 from tests.formats.triggered import (
@@ -173,7 +177,12 @@ def test_planning_by_age_without_effect_is_not_repeated_until_something_is_commi
     assert isinstance(idle, Skip)
     assert idle.look_again is None
     commit_to(table, Instant("20991115120000000"))
-    assert isinstance(again(3650 * DAY), TableProcess)
+    written = (NOON + 10 * DAY).timestamp()
+    os.utime(next(timeline(table).glob("2099*")), (written, written))
+    young = again(10 * DAY)
+    assert isinstance(young, Skip)
+    assert young.look_again == timedelta(hours=1)
+    assert isinstance(again(11 * DAY), TableProcess)
 
 
 def test_a_clean_that_would_find_only_retained_commits_waits_for_no_time(tmp_path: Path, sentences: Sentences) -> None:
@@ -251,16 +260,6 @@ def test_files_that_would_not_become_fewer_wait_for_no_time() -> None:
     assert answer.look_again is None
 
 
-def test_a_person_waits_for_no_time() -> None:
-    runtime = partitioned(many=(5, 4, 3, 2, 1))
-    patient = MadeRuntime(runtime.snapshot(), rewrite_data__trigger="num-and-time")
-    factory = IcebergProcessFactory()
-    asked = operation(TableProcess(action=Action("rewrite-data")), origin="api")
-
-    assert isinstance(factory.trigger(patient, Action("rewrite-data")), Skip)
-    assert isinstance(factory.admit(patient, asked), TableProcess)
-
-
 def test_a_table_without_position_deletes_waits_for_no_time() -> None:
     made = snapshot(files=[data(MB), deletes(vector=True)], commits=[commit(1, ago(days=9))], version=3)
     runtime = MadeRuntime(made, rewrite_position_deletes__trigger="time")
@@ -334,6 +333,30 @@ def test_files_that_would_not_become_one_are_not_packed_by_their_age(tmp_path: P
 
     assert isinstance(answer, Skip)
     assert answer.look_again is None
+
+
+# Lance
+
+
+def test_a_large_fragment_is_not_dragged_along_because_few_rows_are_old(tmp_path: Path) -> None:
+    path = lance_tables.make_table(tmp_path / "t", fragments=1, each=200_000)
+    lance_tables.append(path, 200_000, 1)
+    service = lance_harness(path, {"lance.compact.trigger": "time"})
+    service.now = lambda: NOON + 3650 * DAY
+
+    answer = service.wants("compact")
+
+    assert isinstance(answer, Skip)
+    assert answer.look_again is None
+
+
+def test_a_person_waits_for_no_time(tmp_path: Path) -> None:
+    path = lance_tables.make_table(tmp_path / "t", fragments=3)
+    young = {**SMALL, "lance.compact.min-fragments": "3", "lance.compact.trigger": "num-and-time"}
+    service = lance_harness(path, young)
+
+    assert isinstance(service.wants("compact"), Skip)
+    assert service.admitted(service.asked("compact")).process.job == "lance.compact"
 
 
 @pytest.mark.parametrize(
