@@ -238,6 +238,15 @@ def test_a_rewrite_by_number_leaves_pairs_alone() -> None:
     assert process.parameters["rewrite"]["min-input-files"] == "5"  # type: ignore[index, call-overload]
 
 
+def test_a_request_takes_pairs_only_if_it_asks_for_them() -> None:
+    asked = operation(TableProcess(action=Action("rewrite-data")), origin="api")
+
+    answer = IcebergProcessFactory().admit(partitioned(old=(40, 30)), asked)
+
+    assert isinstance(answer, TableProcess)
+    assert answer.parameters["rewrite"]["min-input-files"] == "5"  # type: ignore[index, call-overload]
+
+
 def test_files_whose_snapshots_have_expired_are_older_than_those_that_are_kept() -> None:
     files = [data(MB, name=f"{n}")._replace(added_by=n) for n in (1, 2)]
     tagged = commit(7, ago(days=900))
@@ -350,13 +359,15 @@ def test_a_large_fragment_is_not_dragged_along_because_few_rows_are_old(tmp_path
     assert answer.look_again is None
 
 
-def test_a_person_waits_for_no_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trigger", ["time", "num-and-time"])
+def test_a_person_waits_for_no_time(trigger: str, tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=3)
-    young = {**SMALL, "lance.compact.min-fragments": "3", "lance.compact.trigger": "num-and-time"}
-    service = lance_harness(path, young)
+    service = lance_harness(path, {**SMALL, "lance.compact.min-fragments": "3", "lance.compact.trigger": trigger})
 
     assert isinstance(service.wants("compact"), Skip)
-    assert service.admitted(service.asked("compact")).process.job == "lance.compact"
+    asked = service.admitted(service.asked("compact"))
+
+    assert asked.process.reason.startswith("3 of 3 fragments"), "there is enough, and nobody speaks of an age"
 
 
 @pytest.mark.parametrize(
