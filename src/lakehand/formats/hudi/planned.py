@@ -159,17 +159,30 @@ class PlannedAction(HudiAction):
         return self.process(parameters, operation.process.reason, instant=instant, engine=operation.process.engine)
 
 
-def enough_commits(context: HudiContext, threshold: kit.SettingRow[int]) -> kit.Need | Skip:
-    """Counted from the last run or from what our last planning saw, so that one without effect is not repeated."""
-    snapshot, action, least = context.snapshot, context.action, context.values[threshold]
+def enough_commits(
+    context: HudiContext,
+    threshold: kit.SettingRow[int],
+    settings: kit.TriggerSettings | None = None,
+    *,
+    by_time: int = 1,
+) -> kit.Need | Skip:
+    """Counted from the last run or from what our last planning saw, so that one without effect is not repeated.
+
+    ``by_time``: the commits that a run which only the age asks for must find.
+    """
+    snapshot, action, number = context.snapshot, context.action, context.values[threshold]
     plannings = own_plannings(context.table, action)
     last = next((o for o in plannings if o.status in (Status.SUCCEEDED, Status.FAILED, Status.CANCELED)), None)
     seen = str(last.process.parameters.get("seen") or "") if last else ""
-    count = snapshot.commits_since(action, seen)
-    if count < least:
-        after = f" or since operation {last.id} planned" if last and seen else ""
-        return Skip(reason=f"{count} of {least} {snapshot.counted_for(action)} since the last {action}{after}")
-    return kit.Need(reason=snapshot.since_last(action))
+    trigger = context.trigger(settings) if settings else kit.Trigger(now=context.table.now)
+    count, by_time = len(snapshot.unserved(action, seen)), min(number, by_time)
+    since = snapshot.oldest_unserved(action, seen) if trigger.has_age and count >= by_time else None
+    waiting = kit.Backlog(is_enough=count >= number, since=since)
+    if trigger.is_due(waiting):
+        return kit.Need(reason=f"{snapshot.since_last(action)}{trigger.why([waiting])}")
+    after = f" or since operation {last.id} planned" if last and seen else ""
+    least, what = trigger.least(number, by_time), snapshot.counted_for(action)
+    return trigger.skip(f"{count} of {least} {what} since the last {action}{after}", [waiting])
 
 
 def own_plannings(table: TableRuntime, action: Action) -> list[Operation]:

@@ -18,7 +18,7 @@ REMEMBERED = 200_000  # files of manifests that are kept in memory
 _LIST = frozenset(
     {"manifest_path", "manifest_length", "partition_spec_id", "content", "sequence_number", "added_snapshot_id"}
 )
-_ENTRY = frozenset({"status", "sequence_number", "data_file"})
+_ENTRY = frozenset({"status", "snapshot_id", "sequence_number", "data_file"})
 _FILE = frozenset(
     {"content", "file_path", "file_format", "partition", "record_count", "file_size_in_bytes", "referenced_data_file"}
 )
@@ -45,6 +45,7 @@ class ContentFile(NamedTuple):
     content: int
     is_vector: bool  # a deletion vector: a part of a Puffin file
     reference: str | None  # the only data file that a delete file is about
+    added_by: int = 0  # the snapshot that wrote it
 
 
 class ManifestCache:
@@ -96,7 +97,7 @@ def read_files(data: bytes, manifest: Manifest) -> list[ContentFile]:
 
 def content_file(entry: Mapping[str, Any], manifest: Manifest) -> ContentFile:
     file = entry["data_file"]
-    sequence = entry.get("sequence_number")
+    sequence, added_by = entry.get("sequence_number"), entry.get("snapshot_id")
     content = file.get("content") or DATA
     return ContentFile(
         path=file["file_path"],
@@ -107,6 +108,7 @@ def content_file(entry: Mapping[str, Any], manifest: Manifest) -> ContentFile:
         content=content,
         is_vector=content == POSITION_DELETES and file["file_format"].lower() == "puffin",
         reference=reference_of(file) if content == POSITION_DELETES else None,
+        added_by=manifest.added_by if added_by in (None, manifest.added_by) else added_by,  # one number for all of them
     )
 
 

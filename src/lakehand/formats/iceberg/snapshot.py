@@ -4,11 +4,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from os import SEEK_END
 from typing import Any, NamedTuple
 
 from lakehand.domain.cached_property import cached_property
-from lakehand.formats.iceberg.commits import SNAPSHOTS, TAG, LargeMetadata, SnapshotCommit, commit_of
+from lakehand.formats.iceberg.commits import SNAPSHOTS, TAG, LargeMetadata, SnapshotCommit, ancestors, commit_of
 from lakehand.formats.iceberg.manifests import (
     DATA,
     EQUALITY_DELETES,
@@ -20,6 +21,7 @@ from lakehand.formats.iceberg.manifests import (
     read_list,
 )
 from lakehand.spi import Json, health, kit
+from lakehand.spi.kit.conversions import moment_of
 from lakehand.storage import Storages
 
 MAIN = "main"
@@ -127,6 +129,15 @@ class IcebergSnapshot:
     @property
     def position_deletes(self) -> Sequence[ContentFile]:
         return [file for file in self.delete_files if file.content == POSITION_DELETES and not file.is_vector]
+
+    def added_at(self, file: ContentFile) -> datetime:
+        """When its snapshot was committed. One that has expired is older than all that the current one is built on."""
+        commit = self.commits.get(file.added_by)
+        return commit.time if commit else self._oldest_ancestor
+
+    @cached_property
+    def _oldest_ancestor(self) -> datetime:
+        return min(moment_of(commit.at) for commit in ancestors(self.commits, self.metadata["current-snapshot-id"]))
 
     @property
     def target_bytes(self) -> int:
