@@ -95,7 +95,7 @@ def test_rows_stay_for_seven_days_whatever_is_asked_for(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["date", "timestamp", "anything else"])
 def test_where_no_zone_is_known_rows_stay_for_half_a_day_more(kind: str) -> None:
-    assert day_before({"cutoff": ago(7 * DAY + 13 * HOUR)}, kind)
+    assert day_before({"cutoff": ago(7 * DAY + 13 * HOUR)}, kind).timestamp() * 1000 <= ago(7 * DAY + 13 * HOUR)
     with pytest.raises(BelowFloor, match="nothing younger than 180 h is deleted"):
         day_before({"cutoff": ago(7 * DAY + HOUR)}, kind)
 

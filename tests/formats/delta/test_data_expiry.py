@@ -58,7 +58,7 @@ def file(
     return made
 
 
-def cutoff(table: LogTable, request: Mapping[str, Any] | None = None, **settings: str) -> str:
+def cutoff(table: LogTable, request: Mapping[str, Any] | None = None, /, **settings: str) -> str:
     answer = admit(table, request, **settings)
     assert isinstance(answer, TableProcess), answer
     stored = answer.parameters["cutoff"]
@@ -66,7 +66,7 @@ def cutoff(table: LogTable, request: Mapping[str, Any] | None = None, **settings
     return datetime.fromtimestamp(stored / 1000, timezone.utc).isoformat()
 
 
-def admit(table: LogTable, request: Mapping[str, Any] | None = None, **settings: str) -> Any:
+def admit(table: LogTable, request: Mapping[str, Any] | None = None, /, **settings: str) -> Any:
     """Of a person if there is a request; else what the service wants."""
     harness = table.harness(**settings)
     wanted = TableProcess(action=Action("expire-data"))
@@ -137,7 +137,7 @@ def test_a_change_feed_shows_deletions_only_if_somebody_says_that_it_may(tmp_pat
     key = "delta.expire-data.into-change-feed"
     reason = table.skipped("expire-data", **AGED)
     sentences.check("a table with a change feed", reason, property="delta.enableChangeDataFeed", key=key)
-    assert table.wanted("expire-data", **AGED, expire_data__into_change_feed="true")
+    assert table.wanted("expire-data", **AGED, expire_data__into_change_feed="true").parameters["column"] == "day"
 
 
 @pytest.mark.parametrize(("age", "first"), [("1d", "2026-11-08"), ("0s", "2026-11-08"), ("9d", "2026-11-06")])
@@ -225,7 +225,7 @@ def test_what_a_deletion_vector_hides_is_not_deleted_again(tmp_path: Path) -> No
     hidden = timed(tmp_path / "hidden", file("mixed", 90, 1, deleted=50), file("young", 2, 1))
     assert hidden.skipped("expire-data", **BY_TIME).startswith("0 files with 0 B of 2 files")
     whole = timed(tmp_path / "whole", file("old", 90, 80, deleted=50), file("young", 2, 1))
-    assert whole.wanted("expire-data", **BY_TIME)
+    assert whole.wanted("expire-data", **BY_TIME).reason.startswith("1 files")
 
 
 @pytest.mark.parametrize("stats", [None, "{}", '{"maxValues": {"at": "no time"}}', '{"maxValues": 1}', "[]"])
@@ -244,7 +244,7 @@ def test_rows_without_a_value_never_make_a_file_old(tmp_path: Path) -> None:
 
 def verdict(table: LogTable, **result: Any) -> Verdict:
     """Of an operation that was admitted at the version before the newest two."""
-    parameters = {"operation_tag": TAG, "before": {"version": 2}, "column": "day", "cutoff": midnight(FIRST)}
+    parameters: Json = {"operation_tag": TAG, "before": {"version": 2}, "column": "day", "cutoff": midnight(FIRST)}
     process = TableProcess(action=Action("expire-data"), job="delta.expire_data", parameters=parameters)
     harness = table.harness(**AGED)
     return harness.verdict(replace(harness.asked("expire-data"), process=process), result)

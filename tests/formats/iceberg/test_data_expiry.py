@@ -269,6 +269,24 @@ def test_rows_without_a_value_never_make_a_file_old(tmp_path: Path) -> None:
     assert "1 files do not say" in reason
 
 
+def test_files_of_an_older_partition_spec_are_known_by_their_bounds(tmp_path: Path) -> None:
+    from pyiceberg.transforms import IdentityTransform
+
+    old, young = rows_of(moment(33), moment(32)), rows_of(moment(2), moment(2))
+    files = [old, young, young, young, rows_of(moment(40), moment(40))]
+    made = WrittenTable(folder=tmp_path / "t", make=lambda number: files[number])
+    with made.table.update_spec() as update:
+        update.add_field("at", IdentityTransform(), "moment")
+    for _ in files[1:]:
+        made.commit()
+    found = IcebergFormat().inspect(made.reference)
+    for one in found.metadata["snapshots"]:
+        one["timestamp-ms"] = ago(days=5)
+
+    assert len({manifest.spec for manifest in found.manifests}) == 2
+    assert wanted(found).startswith("2 files with")
+
+
 def verdict(made: IcebergSnapshot, *, day: date = FIRST, **result: Json) -> Verdict:
     stored = int(datetime(day.year, day.month, day.day, tzinfo=timezone.utc).timestamp() * 1000)
     parameters: dict[str, Json] = {"operation_tag": "7-x", "column": "at", "cutoff": stored}

@@ -171,8 +171,7 @@ def deletion_verdict(effect: IcebergEffect, commits: Sequence[SnapshotCommit]) -
     left = files_left(effect)
     if left and snapshot.current in commits:
         return not_done(f"{left} files with rows before {cutoff_text(effect)} only are still in snapshot {made}")
-    rows = sum(whole_number(one.summary, "deleted-records", 0) for one in commits)
-    rows -= sum(whole_number(one.summary, "added-records", 0) for one in commits)
+    rows = rows_deleted(effect, commits)
     held = sum(name != MAIN for name in snapshot.refs)
     more = f"; {held} branches and tags keep what they have" if held else ""
     late = f"; {left} files with such rows came later" if left else ""
@@ -183,6 +182,15 @@ def deletion_verdict(effect: IcebergEffect, commits: Sequence[SnapshotCommit]) -
         ),
     }  # fmt: skip
     return done(f"{rows} rows before {cutoff_text(effect)} were deleted in snapshot {made}{late}{more}", numbers)
+
+
+def rows_deleted(effect: IcebergEffect, commits: Sequence[SnapshotCommit]) -> int:
+    """As the job counted; without its result as the summaries do, with rows that delete files had hidden already."""
+    counted = effect.result.get("deleted_rows")
+    if isinstance(counted, int):
+        return counted
+    gone = sum(whole_number(one.summary, "deleted-records", 0) for one in commits)
+    return gone - sum(whole_number(one.summary, "added-records", 0) for one in commits)
 
 
 def files_left(effect: IcebergEffect) -> int:

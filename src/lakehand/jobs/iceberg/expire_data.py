@@ -40,7 +40,7 @@ class Old(NamedTuple):
     snapshot: int
     whole: Sequence[Any]  # with no other rows
     mixed: Sequence[Any]
-    rows: int  # before the day; of whole files as they were written
+    rows: int  # before the day
 
     @property
     def tasks(self) -> list[Any]:
@@ -118,8 +118,10 @@ def find_old(job: Job, table: Any, day: Day) -> Old:
                 whole.append(task)
             else:
                 unsure[str(task.file().location())] = task
-    counted = count_rows(job, table, list(unsure.values()), day) if unsure else {}
-    rows = sum(int(task.file().recordCount()) for task in whole) + sum(counted.values())
+    counted = count_rows(job, table, list(unsure.values()), day)
+    changed = [task for task in whole if len(task.deletes())]
+    rows = sum(int(task.file().recordCount()) for task in whole if not len(task.deletes()))
+    rows += sum(counted.values()) + sum(count_rows(job, table, changed, day).values())
     return Old(snapshot, whole, [unsure[path] for path in counted], rows)
 
 
@@ -139,7 +141,9 @@ def iterate(iterator: Any) -> Iterator[Any]:
 
 
 def count_rows(job: Job, table: Any, tasks: Sequence[Any], day: Day) -> Mapping[str, int]:
-    """The rows before the day, by file."""
+    """The rows before the day, by file; only of files that have some."""
+    if not tasks:
+        return {}
     with staged(job, table, tasks) as (frame, _):
         old = frame.where(day.condition).groupBy(sql.col("_file")).count().collect()
     return {row["_file"]: row["count"] for row in old}
@@ -200,11 +204,14 @@ def commit(job: Job, table: Any, old: Old, added: Sequence[Any], tag: str) -> No
 
 
 def discard(job: Job, table: Any, added: Sequence[Any]) -> None:
-    """Files that nothing refers to."""
+    """Files that nothing refers to. What cannot be deleted is left to a removal of orphans."""
     paths = [str(one.location()) for one in added]
     job.boundary.refuse_outside(paths, doing="delete")
     for path in paths:
-        table.io().deleteFile(path)
+        try:
+            table.io().deleteFile(path)
+        except Py4JJavaError as error:
+            job.log(f"{path} was not deleted: {error}")
 
 
 def report(job: Job, table: Any, old: Old, day: Day) -> dict[str, Any]:
