@@ -11,8 +11,9 @@ from lakehand.formats.delta.files import LiveFile
 from lakehand.formats.delta.rewrites import NOTHING, count_rewrite, leaves_room
 from lakehand.formats.delta.snapshot import PHYSICAL, DeltaSnapshot, tagged, version_before
 from lakehand.spi import Action, Invalid, Skip, Verdict, at_fixed_rate, kit
-from lakehand.spi.kit import DataExpiry, FileRange, Need
+from lakehand.spi.kit import Need, data_expiry
 from lakehand.spi.kit.conversions import moment_of
+from lakehand.spi.kit.data_expiry import DataExpiry, FileRange
 from lakehand.spi.kit.verdicts import done, not_done
 from lakehand.storage import parse_json
 
@@ -20,7 +21,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 DAY = 86_400_000_000  # microseconds
 TYPES = ("date", "timestamp", "timestamp_ntz")
 APPEND_ONLY, CHANGE_FEED = "delta.appendOnly", "delta.enableChangeDataFeed"
-EXPIRY = kit.expiry_settings("delta")
+EXPIRY = data_expiry.expiry_settings("delta")
 INTO_FEED = kit.flag_setting(
     "delta.expire-data.into-change-feed",
     "also where the table has a change data feed, whose readers will see the deletions", False,
@@ -37,7 +38,7 @@ class AgeColumn(NamedTuple):
 
 
 def why_never(context: DeltaContext) -> str | None:
-    if why := kit.why_off(context, EXPIRY):
+    if why := data_expiry.why_off(context, EXPIRY):
         return why
     properties = context.snapshot.configuration
     if properties.get(APPEND_ONLY, "").lower() == "true":
@@ -77,15 +78,15 @@ def column_of(snapshot: DeltaSnapshot, name: str) -> AgeColumn:
 def decide(context: DeltaContext) -> Need | Skip:
     snapshot = context.snapshot
     column = column_of(snapshot, context.values[EXPIRY.column])
-    cutoff = kit.cutoff_of(context, EXPIRY, has_zone=column.type == "timestamp")
-    need = kit.decide_expiry(context, EXPIRY, find_expired(snapshot, column, cutoff))
+    cutoff = data_expiry.cutoff_of(context, EXPIRY, has_zone=column.type == "timestamp")
+    need = data_expiry.decide_expiry(context, EXPIRY, find_expired(snapshot, column, cutoff))
     if isinstance(need, Skip):
         return need
-    return Need(reason=need.reason, bytes=need.bytes, parameters=kit.expiry_parameters(column.name, cutoff))
+    return Need(reason=need.reason, bytes=need.bytes, parameters=data_expiry.expiry_parameters(column.name, cutoff))
 
 
 def find_expired(snapshot: DeltaSnapshot, column: AgeColumn, cutoff: datetime) -> DataExpiry:
-    return kit.expiry_of(ranges_of(snapshot, column), cutoff)
+    return data_expiry.expiry_of(ranges_of(snapshot, column), cutoff)
 
 
 def ranges_of(snapshot: DeltaSnapshot, column: AgeColumn) -> Iterator[FileRange]:

@@ -12,8 +12,9 @@ from lakehand.formats.iceberg.rewrite_data import schema_of, spec_of
 from lakehand.formats.iceberg.rewrites import leaves_room, rewrite_numbers
 from lakehand.formats.iceberg.snapshot import MAIN, IcebergSnapshot, whole_number
 from lakehand.spi import Action, Invalid, Json, Skip, Verdict, at_fixed_rate, kit
-from lakehand.spi.kit import DataExpiry, FileRange, Need
+from lakehand.spi.kit import Need, data_expiry
 from lakehand.spi.kit.conversions import moment_of, whole_numbers
+from lakehand.spi.kit.data_expiry import DataExpiry, FileRange
 from lakehand.spi.kit.verdicts import done, not_done
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -21,7 +22,7 @@ DAY = 86_400_000_000  # microseconds
 BYTES = {"date": 4, "timestamp": 8, "timestamptz": 8}  # of a bound, by the types that rows can grow old by
 PERIODS = {"identity": "day", "hour": "day", "day": "day", "month": "month", "year": "year"}
 COARSE = ("day", "month", "year")
-EXPIRY = kit.expiry_settings("iceberg")
+EXPIRY = data_expiry.expiry_settings("iceberg")
 
 
 class AgeColumn(NamedTuple):
@@ -37,7 +38,7 @@ class AgeColumn(NamedTuple):
 
 
 def why_never(context: IcebergContext) -> str | None:
-    if why := kit.why_off(context, EXPIRY):
+    if why := data_expiry.why_off(context, EXPIRY):
         return why
     try:
         column_of(context)
@@ -63,23 +64,25 @@ def decide(context: IcebergContext) -> Need | Skip:
     if context.snapshot.current is None:
         return Skip(reason="the table has no snapshot")
     column = column_of(context)
-    return kit.decide_expiry(context, EXPIRY, find_expired(context.snapshot, column, cutoff_of(context, column)))
+    return data_expiry.decide_expiry(
+        context, EXPIRY, find_expired(context.snapshot, column, cutoff_of(context, column))
+    )
 
 
 def cutoff_of(context: IcebergContext, column: AgeColumn) -> datetime:
     """The first of a month where the table is partitioned by month: then no file is rewritten for some of its rows."""
     used = time_fields(context.snapshot, column)
     period = max((PERIODS[kind] for _, kind in used.values()), key=COARSE.index, default="day")
-    return kit.cutoff_of(context, EXPIRY, has_zone=column.has_zone, period=period)
+    return data_expiry.cutoff_of(context, EXPIRY, has_zone=column.has_zone, period=period)
 
 
 def limits(context: IcebergContext) -> dict[str, Json]:
     column = column_of(context)
-    return kit.expiry_parameters(column.name, cutoff_of(context, column))
+    return data_expiry.expiry_parameters(column.name, cutoff_of(context, column))
 
 
 def find_expired(snapshot: IcebergSnapshot, column: AgeColumn, cutoff: datetime) -> DataExpiry:
-    return kit.expiry_of(ranges_of(snapshot, column), cutoff)
+    return data_expiry.expiry_of(ranges_of(snapshot, column), cutoff)
 
 
 def ranges_of(snapshot: IcebergSnapshot, column: AgeColumn) -> Iterator[FileRange]:

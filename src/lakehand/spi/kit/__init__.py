@@ -2,17 +2,6 @@
 """A kit for the process factory of a format: settings as rows, failure rules, admission and verdicts. Public."""
 
 from lakehand.domain.routing import ESTIMATE
-from lakehand.spi.kit.data_expiry import (
-    DataExpiry,
-    ExpirySettings,
-    FileRange,
-    cutoff_of,
-    decide_expiry,
-    expiry_of,
-    expiry_parameters,
-    expiry_settings,
-    why_off,
-)
 from lakehand.spi.kit.factory import (
     BEFORE,
     CHANGED,
@@ -73,12 +62,9 @@ __all__ = [
     "Actions",
     "Admission",
     "CommitHistory",
-    "DataExpiry",
     "DecisionContext",
     "Effect",
-    "ExpirySettings",
     "FailureRule",
-    "FileRange",
     "FormatFactory",
     "FormatSettings",
     "NamedPartitions",
@@ -98,15 +84,10 @@ __all__ = [
     "columns_setting",
     "commit_risk",
     "count_setting",
-    "cutoff_of",
-    "decide_expiry",
     "describe",
     "dry_run_verdict",
     "duration_setting",
     "duration_text",
-    "expiry_of",
-    "expiry_parameters",
-    "expiry_settings",
     "flag_setting",
     "is_by_person",
     "leave_room",
@@ -124,6 +105,5 @@ __all__ = [
     "table_missing",
     "text_setting",
     "value_text",
-    "why_off",
     "work_numbers",
 ]
