@@ -23,6 +23,7 @@ _FILE = frozenset(
     {"content", "file_path", "file_format", "partition", "record_count", "file_size_in_bytes", "referenced_data_file"}
 )
 _BOUNDS = frozenset({"lower_bounds", "upper_bounds"})
+_RANGES = _ENTRY | _BOUNDS | {"content", "file_size_in_bytes", "null_value_counts"}
 
 
 class Manifest(NamedTuple):
@@ -46,6 +47,15 @@ class ContentFile(NamedTuple):
     is_vector: bool  # a deletion vector: a part of a Puffin file
     reference: str | None  # the only data file that a delete file is about
     added_by: int = 0  # the snapshot that wrote it
+
+
+class ColumnBounds(NamedTuple):
+    """What a manifest says of one column of a data file, as it is written there."""
+
+    size: int
+    lower: bytes | None  # None: it is not known
+    upper: bytes | None
+    nulls: int | None
 
 
 class ManifestCache:
@@ -120,8 +130,17 @@ def reference_of(file: Mapping[str, Any]) -> str | None:
     return lower.decode() if lower is not None and lower == upper else None
 
 
-def bound(pairs: Sequence[Mapping[str, Any]] | None) -> bytes | None:
-    return next((pair["value"] for pair in pairs or () if pair["key"] == FILE_PATH), None)
+def bound(pairs: Sequence[Mapping[str, Any]] | None, column: int = FILE_PATH) -> Any:
+    return next((pair["value"] for pair in pairs or () if pair["key"] == column), None)
+
+
+def read_bounds(data: bytes, manifest: Manifest, column: int) -> list[ColumnBounds]:
+    """Of the live data files."""
+    files = [one["data_file"] for one in records(data, _RANGES, manifest.path) if one["status"] != DELETED]
+    names = ("lower_bounds", "upper_bounds", "null_value_counts")
+    return [
+        ColumnBounds(file["file_size_in_bytes"], *(bound(file.get(name), column) for name in names)) for file in files
+    ]
 
 
 def records(data: bytes, wanted: frozenset[str], path: str) -> Iterator[Any]:

@@ -14,9 +14,11 @@ from lakehand.formats.iceberg.manifests import (
     DATA,
     EQUALITY_DELETES,
     POSITION_DELETES,
+    ColumnBounds,
     ContentFile,
     Manifest,
     ManifestCache,
+    read_bounds,
     read_files,
     read_list,
 )
@@ -187,6 +189,20 @@ class IcebergSnapshot:
         summary = self.current.summary if self.current else {}
         named = {"files": "total-data-files", "delete_files": "total-delete-files", "rows": "total-records"}
         return {**{key: whole_number(summary, name, 0) for key, name in named.items()}, "snapshots": len(self.commits)}
+
+    def bounds(self, manifests: Sequence[Manifest], column: int) -> Iterator[ColumnBounds]:
+        """Of the data files in some manifests, which are read for that: bounds are too large to be remembered."""
+        if len(manifests) > 2 and not self.storages.of(self.metadata_location)[0].is_local:
+            with ThreadPoolExecutor(READERS) as pool:
+                yield from (
+                    one for found in pool.map(lambda m: self._read_bounds(m, column), manifests) for one in found
+                )
+            return
+        for manifest in manifests:
+            yield from self._read_bounds(manifest, column)
+
+    def _read_bounds(self, manifest: Manifest, column: int) -> Sequence[ColumnBounds]:
+        return read_bounds(self._read(manifest.path), manifest, column)
 
     def _files_of(self, manifests: Sequence[Manifest]) -> Iterator[Sequence[ContentFile]]:
         unread = [manifest for manifest in manifests if self.cache.get(manifest.path) is None]
