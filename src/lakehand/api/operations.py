@@ -156,6 +156,8 @@ class AttemptAnswer(Answer):
     outcome: str
     failure: FailureAnswer | None
     result: Document
+    external_id: str | None = field(metadata=about("Where it runs, as that is called there: a Spark application's id."))
+    external_url: str | None = field(metadata=about("A page about it there: Spark's UI or its history server."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
