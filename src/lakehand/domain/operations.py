@@ -18,6 +18,7 @@ OperationId = NewType("OperationId", int)
 InstanceId = NewType("InstanceId", str)
 LeaseToken = NewType("LeaseToken", str)
 Handle = NewType("Handle", str)
+FOLLOWED = ("priority", "queue", "owner")  # of its table, as long as it waits, unless its request set its own
 INSTANCE_STATE = "state"  # the key in what an instance reports of itself
 LONGEST_EXTERNAL_ID, LONGEST_LINK = 250, 1000
 
@@ -79,11 +80,11 @@ class NewOperation:
     table: TableId
     instant: Instant
     process: TableProcess
-    priority: int | None = None  # None: that of its table, as long as it waits; so with queue and owner
+    priority: int | None = None  # None: that of its table; so with all that are FOLLOWED
     queue: str | None = None
     owner: str | None = None
     origin: str = "coordinator"  # who asked: coordinator, wire, api
-    retry_on_error: bool = True
+    retry_on_error: bool | None = None  # None: true; in a repeat: as it is
     wanted_engine: str | None = None  # None: the service chooses
     due_at: datetime | None = None  # when it became due; None: now
 

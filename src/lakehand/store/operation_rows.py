@@ -11,6 +11,7 @@ from lakehand.core.ports import OperationEnd
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
 from lakehand.domain.operations import (
+    FOLLOWED,
     Attempt,
     AttemptEnd,
     ExternalId,
@@ -27,7 +28,6 @@ from lakehand.domain.tables import Format, TableId
 from lakehand.store.clock import millis_or_none, to_millis, to_time
 from lakehand.store.documents import failure_document, from_document, storable_text, to_document, to_failure
 
-FOLLOWED = ("priority", "queue", "owner")  # of its table, unless its request set them
 RELEASED = {"lease_holder": None, "lease_token": None, "lease_until": None, "active_slot": None, "place": None}
 
 
@@ -65,7 +65,7 @@ def new_row(new: NewOperation, table: Row[Any], now: int) -> dict[str, Any]:
         "status": Status.PENDING.value,
         **followed_row(new, table),
         "origin": new.origin,
-        "retry_on_error": new.retry_on_error,
+        "retry_on_error": new.retry_on_error is not False,
         "run_times": 0,
         "patience": 0,
         "is_deleted": False,
