@@ -202,14 +202,11 @@ def test_the_fields_above_are_all_that_a_request_has_but_the_table_and_what_form
 
 
 @pytest.mark.parametrize("interface", WITH_FORM)
-@pytest.mark.parametrize(
-    ("field", "value"), [("resource", "lots"), ("resource", "4g:4g; rm"), ("parallelism", 1_000_001)]
-)
-def test_resources_that_make_no_sense_are_refused_by_name(
-    interface: str, context: ApiContext, table: Table, field: str, value: object
-) -> None:
-    with sending(context, interface) as sender, pytest.raises(Refused, match=field):
-        sender.submit(table=table.id, action="compaction", **{field: value})
+def test_resources_that_make_no_sense_are_refused_by_name(interface: str, context: ApiContext, table: Table) -> None:
+    with sending(context, interface) as sender:
+        for field, value in (("resource", "lots"), ("resource", "4g:4g; rm"), ("parallelism", 1_000_001)):
+            with pytest.raises(Refused, match=field):
+                sender.submit(table=table.id, action="compaction", **{field: value})
 
     assert context.services.operations.of_table(table.id) == []
 
@@ -220,7 +217,6 @@ REPEATS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"queue": "slow"}, {"queue": "vip"}),
     ({}, {"retry_on_error": False}),
     ({"retry_on_error": False}, {"retry_on_error": True}),
-    ({"resource": "4g:4g"}, {"resource": "8g:4g"}),
     ({}, {"parallelism": 7}),
 ]
 

@@ -20,7 +20,7 @@ from lakehand.rpc.generated import writers_pb2
 from lakehand.store import SqlStore, open_store
 from tests.client.blocking import BlockingClient
 from tests.interfaces.senders import Refused
-from tests.rest.parts import ACTIONS, HUDI, LOCATION, context_over, serving
+from tests.rest.parts import ACTIONS, HUDI, LOCATION, context_over, serving, with_security
 from tests.rpc.parts import BY_NAME, RpcClient, failure_of, rpc_context, rpc_serving
 
 FIRST, SECOND = "20261114191013982", "20261114191014000"
@@ -191,18 +191,21 @@ def test_a_location_that_nobody_registered_is_registered_for_this_action_alone(
     assert len(operations(store, table)) == 1
 
 
-@pytest.mark.parametrize(
-    ("instants", "fields"),
-    [(["soon"], {}), ([FIRST], {"resource": "lots"}), ([FIRST], {"parallelism": 1_000_001}),
-     ([FIRST], {"engine": "odd"}), ([FIRST], {"options": {"hoodie.odd": "1"}})],
-)  # fmt: skip
-def test_what_makes_no_sense_registers_and_stores_nothing(
-    writer: Any, context: ApiContext, instants: list[str], fields: dict[str, Any]
-) -> None:
-    with pytest.raises(Refused) as refused:
-        writer.submit("/data/new", "compaction", instants, **fields)
+NONSENSE: list[tuple[list[str], dict[str, Any]]] = [
+    (["soon"], {}),
+    ([FIRST], {"resource": "lots"}),
+    ([FIRST], {"parallelism": 1_000_001}),
+    ([FIRST], {"engine": "odd"}),
+    ([FIRST], {"options": {"hoodie.odd": "1"}}),
+]
 
-    assert refused.value.code == "invalid"
+
+def test_what_makes_no_sense_registers_and_stores_nothing(writer: Any, context: ApiContext) -> None:
+    for instants, fields in NONSENSE:
+        with pytest.raises(Refused) as refused:
+            writer.submit("/data/new", "compaction", instants, **fields)
+        assert refused.value.code == "invalid", fields
+
     assert not context.services.tables.has("/data/new")
 
 
@@ -285,3 +288,14 @@ def test_reported_commits_are_counted_by_outcome_whatever_the_interface(context:
     assert {line.partition('outcome="')[2].partition('"')[0]: float(line.split()[-1]) for line in counted} | {
         "waiting": 0, "refused": 0
     } == {"stored": 2, "ignored": 1, "waiting": 0, "refused": 0}  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "status"), [("", 401), ("?token=wrong", 401), ("?token=sesame-sesame-03", 200)])
+def test_plans_may_come_with_the_writers_secret_instead_of_a_token(
+    context: ApiContext, table: Table, query: str, status: int
+) -> None:
+    body = {"table": table.id, "action": "compaction", "instants": [FIRST]}
+    with serving(with_security(context, wire_token="sesame-sesame-03")) as http:
+        assert http.post(f"/api/v1/plans{query}", json=body).status_code == status
+
+    assert len(context.services.operations.of_table(table.id)) == (status == 200)
