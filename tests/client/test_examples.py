@@ -21,6 +21,7 @@ EXAMPLES = [block for language, block in FENCE.findall(PAGE) if language == "pyt
 PRINTED = {  # a part of each example → what it prints
     "tables.list(owner": ["sales.orders hudi {'files': 3", "nothing to do"],
     "operations.wait(operation": ["compaction of orders: 3 files became 1"],
+    "writers.report(": ["1 stored, ['the table is not registered: ", "[<Status.PENDING: 'pending'>]"],
     "figure.add_scatter": [],
     "asyncio.run": ["0.1.0 {", "compaction failed: no-space"],
     "events.stream": ["table.changed sales.orders was changed by anonymous: paused = True"],

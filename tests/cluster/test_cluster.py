@@ -83,6 +83,7 @@ def test_a_worker_and_the_service_die_in_the_middle_and_each_table_is_rewritten_
         ended = service.wait_status(path, "succeeded", "failed", action=damage.action)
         found = (ended["status"], ended["attempts"], damage.rewrites(path), damage.read(spark, path))
         assert found == ("succeeded", 1, 1, facts), f"{path.name}: {ended}"
+        assert attempt_of(service, damage, path)["external_id"].startswith("app-"), path.name
     wait_for(lambda: cluster.applications() == {"lakehand"}, "the applications to end")
 
 

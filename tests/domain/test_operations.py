@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lakehand.domain.errors import IllegalStep
-from lakehand.domain.operations import LIVE, NEXT, REOPENABLE, UNFINISHED, Status
+from lakehand.domain.operations import LIVE, NEXT, REOPENABLE, UNFINISHED, Status, external_id, may_link
 from tests.domain.words import NOON, an_operation
 
 
@@ -50,3 +50,34 @@ def test_reopening_restores_all_attempts(status: Status) -> None:
 def test_what_runs_or_succeeded_cannot_be_reopened(status: Status) -> None:
     with pytest.raises(IllegalStep):
         replace(an_operation(), status=status).reopened(at=NOON, reason="")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:4040", "https://history:18080/history/application_17_0001/1", "https://h/app?attempt=1#stages"],
+)
+def test_a_page_may_link_to_an_address_of_the_web(url: str) -> None:
+    assert may_link(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "history:18080", "//history/app", "/etc/passwd", "file:///etc/passwd", "javascript:alert(1)",
+        "data:text/html,x", "HTTPS:", "https://", "https://ann:hush@history/app", "https://ann@history/app",
+        "https://h/app?token=hushhush",
+        "https://h/app?api_key=hushhush", "https://h/app?secret=***", "https://h/a\nb",
+        'https://h/"onclick="x', "https://h/<x>",
+        "https://h/\u202egnp", "https://[h/app", "https://h/" + "x" * 1000,
+    ],
+)  # fmt: skip
+def test_a_page_links_to_nothing_else(url: str) -> None:
+    assert not may_link(url)
+    named = external_id("app-1", url)
+    assert named is not None
+    assert named.url is None
+
+
+@pytest.mark.parametrize("id", ["", "x" * 251, "app\n1", "app\x1b[1m", None, 7, ["app"]])
+def test_what_is_no_short_text_names_no_attempt(id: object) -> None:
+    assert external_id(id, "https://history/app") is None

@@ -50,6 +50,7 @@ class Context:
     """What the driver asks of a SparkContext."""
 
     applicationId = "played"  # noqa: N815
+    uiWebUrl = "http://played:4040"  # noqa: N815
 
     def __init__(self) -> None:
         self.jobs: dict[int, SparkJob] = {}

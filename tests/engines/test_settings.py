@@ -53,3 +53,19 @@ def test_an_odd_property_is_refused_by_name(key: str, value: str) -> None:
 
 def test_spark_settings_come_with_a_prefix() -> None:
     assert read_settings({"conf.spark.x": "y"}).conf == {"spark.x": "y"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://history:18080/history/app",  # where would the id go
+        "history:18080/history/{application}",
+        "javascript:alert('{application}')",
+        "https://ann:hush@history/{application}",
+        "https://history/{application}?access_token=hush",
+    ],
+)
+def test_the_address_of_a_history_server_is_one_that_a_page_may_link_to(url: str) -> None:
+    with pytest.raises(Invalid, match="history-url"):
+        read_settings({"history-url": url})
+    assert read_settings({"history-url": "https://history/{application}"}).history_url

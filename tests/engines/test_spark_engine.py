@@ -68,9 +68,12 @@ class TestSparkEngine(ExecuteEngineContract):
     def test_the_death_of_the_drivers_python_alone_ends_its_jobs(self, subject: SparkUnderTest) -> None:
         handle = subject.submit(subject.slow)
         subject.wait_for(handle, EngineState.RUNNING)
+        application = eventually(lambda: subject.status(handle).external_id)
         subject.crash("pid")
 
-        assert subject.state(handle) is EngineState.LOST
+        lost = subject.status(handle)
+        assert (lost.state, lost.external_id) == (EngineState.LOST, application)
+        assert application == subject.engine.spool.driver_state()["application"]
 
     def test_work_that_does_not_listen_is_ended_with_its_driver_when_its_lease_is_over(
         self, subject: SparkUnderTest

@@ -49,6 +49,7 @@ class TestSparkSubmitEngine:
         asked = replace(work, parameters={**work.parameters, "resource": "spark:700m,4g", "parallelism": "3"})
         handle = subject.submit(asked)
         subject.wait_for(handle, EngineState.RUNNING)
+        eventually(lambda: subject.status(handle).external_id.startswith("local-"))  # as Spark names it
         application = subject.application(handle)
         settings = (application.folder / "spark.properties").read_text()
         jvm = jvm_of(application)

@@ -13,10 +13,10 @@ import pytest
 from lakehand.domain.errors import Invalid
 from lakehand.domain.operations import Handle
 from lakehand.engines.spark import spool as service
-from lakehand.engines.spark.engine import status_of
+from lakehand.engines.spark.engine import status_of, with_history
 from lakehand.jobs import spool as driver
 from lakehand.jobs.held_locks import release_left
-from lakehand.spi.engines import EngineState, LeaseGrant, Work
+from lakehand.spi.engines import EngineState, EngineStatus, LeaseGrant, Work
 
 H = Handle("7-1")
 WORK = Work(job="probe", parameters={"rows": 1}, table="db.t", location="/t", queue="q", operation=7)
@@ -106,6 +106,42 @@ def test_progress_and_outcome_are_read_as_they_were_written(ours: service.SpoolC
 
     status = status_of(H, ours.view([H]), is_alive=True, is_silent=False)
     assert (status.state, status.error_class, status.message, status.seconds) == ("failed", "x.Y", "m", 1.5)
+
+
+APPLICATION = {"application": "app-1", "application_url": "http://127.0.0.1:4040"}
+
+
+def test_the_application_of_work_is_known_from_its_start_to_its_end(
+    ours: service.SpoolClient, theirs: driver.Spool
+) -> None:
+    theirs.publish_progress(H, APPLICATION)
+    running = status_of(H, ours.view([H]), is_alive=True, is_silent=False)
+    dead = status_of(H, ours.view([H]), is_alive=False, is_silent=False)
+    theirs.clear()  # by the next driver
+    lost = status_of(H, ours.view([H]), is_alive=True, is_silent=False)
+    theirs.finish(H, {"state": "succeeded", **APPLICATION})
+    done = status_of(H, ours.view([H]), is_alive=True, is_silent=False)
+
+    assert [one.state for one in (running, dead, lost, done)] == ["running", "lost", "lost", "succeeded"]
+    assert {(one.external_id, one.external_url) for one in (running, dead, lost, done)} == {
+        ("app-1", "http://127.0.0.1:4040")
+    }
+
+
+def test_work_of_a_driver_of_an_earlier_version_has_no_application(
+    ours: service.SpoolClient, theirs: driver.Spool
+) -> None:
+    theirs.publish_progress(H, {"progress": {"phase": "one"}})
+    assert status_of(H, ours.view([H]), is_alive=True, is_silent=False).external_id == ""
+
+
+def test_the_page_of_the_history_server_takes_the_place_of_the_drivers_own() -> None:
+    running = EngineStatus(state=EngineState.RUNNING, external_id="app 1", external_url="http://127.0.0.1:4040")
+    url = "https://history/history/{application}/1"
+
+    assert with_history(running, url).external_url == "https://history/history/app%201/1"
+    assert with_history(running, "") == running
+    assert with_history(EngineStatus(state=EngineState.QUEUED), url).external_url == ""
 
 
 def test_started_work_is_lost_when_its_driver_is_dead_and_waiting_work_is_not(

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import grpc
 import httpx
@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 from lakehand.cli import app
 from lakehand.client import LakehandClient, RequestFailed
 from lakehand.rest import ApiContext
+from lakehand.store import SqlStore
 from tests.rest.parts import serving
 from tests.rpc.parts import BY_NAME, STUBS, failure_of, rpc_context, rpc_serving
+from tests.web.conftest import pages_over
 
 OPERATION = "/api/v1/operations"
 
@@ -125,7 +127,28 @@ class RpcSender:
         self.call("Tables.ChangeTable", id=table, **fields)
 
 
+class FormSender:
+    """The form of the page that runs an action. Moving an operation and changing actions have no form of this kind."""
+
+    def __init__(self, url: str, token: str) -> None:
+        headers = {"Origin": url, "Sec-Fetch-Site": "same-origin"}
+        self.http = httpx.Client(base_url=url, headers=headers, follow_redirects=False)
+
+    def close(self) -> None:
+        self.http.close()
+
+    def submit(self, *, table: int, action: str, **fields: Any) -> None:
+        page = self.http.get(f"/tables/{table}/run/{action}").text
+        for name in fields:
+            assert f'name="{name}"' in page, f"the page has no field for {name}"
+        typed = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in fields.items()}
+        answer = self.http.post(f"/tables/{table}/run", data={"action": action, **typed})
+        if answer.is_error:
+            raise Refused("", answer.text)
+
+
 SENDERS: dict[str, Any] = {"rest": RestSender, "grpc": RpcSender, "client": ClientSender, "command": CommandSender}
+WITH_FORM: dict[str, Any] = {**SENDERS, "dashboard": FormSender}
 
 
 def flags(fields: dict[str, Any]) -> Iterator[str]:
@@ -134,7 +157,9 @@ def flags(fields: dict[str, Any]) -> Iterator[str]:
         if name == "options":
             yield from (word for key, one in value.items() for word in ("--option", f"{key}={one}"))
         elif name == "retry_on_error":
-            yield from () if value else ["--no-retry"]
+            yield "--retry" if value else "--no-retry"
+        elif value is True:
+            yield f"--{name.replace('_', '-')}"
         else:
             yield from (f"--{name.replace('_', '-')}", str(value))
 
@@ -146,7 +171,12 @@ def sending(context: ApiContext, interface: str, token: str = "") -> Iterator[An
         if interface == "grpc":
             address = stack.enter_context(rpc_serving(rpc_context(context))).server.address
         else:
-            address = str(stack.enter_context(serving(context)).base_url).rstrip("/")
-        sender = SENDERS[interface](address, token)
+            pages = (
+                pages_over(context, cast(SqlStore, context.services.access.store)) if interface == "dashboard" else None
+            )
+            address = str(stack.enter_context(serving(context, pages=pages)).base_url).rstrip("/")
+            if pages is not None:
+                stack.callback(pages.live.feed.close, timeout=10)
+        sender = WITH_FORM[interface](address, token)
         stack.callback(sender.close)
         yield sender

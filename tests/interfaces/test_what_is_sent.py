@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from lakehand.api.fields import names_of
+from lakehand.api.operations import OperationRequest
 from lakehand.core.ports import AuditFilter
 from lakehand.domain.access import Role
 from lakehand.domain.actions import Action
@@ -17,7 +19,7 @@ from lakehand.domain.processes import Instant
 from lakehand.domain.tables import Table, TableChanges, TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore, open_store
-from tests.interfaces.senders import SENDERS, Refused, sending
+from tests.interfaces.senders import SENDERS, WITH_FORM, Refused, sending
 from tests.rest.parts import ACTIONS, HUDI, INSTANT, LOCATION, context_over, made_token, with_engines
 
 
@@ -160,11 +162,62 @@ def test_what_waits_ends_with_the_reason_when_its_action_is_taken_off(
     assert (operation.status, operation.reason) == (Status.DROPPED, taken_off(Action("compaction")))
 
 
+# What a request may say of an operation, field by field, and how the operation has it.
+FIELDS: dict[str, Any] = {
+    "instant": INSTANT, "verify_rows": "checksum", "engine": "spark-submit", "resource": "4g:8g", "parallelism": 7,
+    "priority": 50, "queue": "vip", "owner": "carol", "retry_on_error": False, "dry_run": True,
+}  # fmt: skip
+UNSAID: dict[str, Any] = {
+    "verify_rows": None, "engine": "spark", "resource": None, "parallelism": None, "priority": 0, "queue": "default",
+    "owner": "default", "retry_on_error": True, "dry_run": None,
+}  # fmt: skip
+
+
+def said(operation: Operation) -> dict[str, Any]:
+    """What the operation has of the fields of a request."""
+    parameters = operation.process.parameters
+    found = {name: parameters.get(name) for name in ("verify_rows", "resource", "parallelism", "dry_run")}
+    found |= {name: getattr(operation, name) for name in ("priority", "queue", "owner", "retry_on_error", "instant")}
+    number = found["parallelism"]
+    return found | {"engine": operation.process.engine, "parallelism": None if number is None else int(str(number))}
+
+
+@pytest.mark.parametrize("interface", WITH_FORM)
+def test_each_field_of_a_request_can_be_given_and_is_stored_alone(
+    interface: str, context: ApiContext, store: SqlStore, table: Table
+) -> None:
+    with sending(context, interface) as sender:
+        for field, value in FIELDS.items():
+            sender.submit(table=table.id, action="clean", **{field: value})
+            [newest, *_] = store.operations.of_table(table.id, recent=9)
+            assert said(newest) | {"instant": ""} == UNSAID | {field: value} | {"instant": ""}, field
+            assert (newest.instant == INSTANT) is (field == "instant")
+            context.services.operations.end(newest.id, by="ann")
+
+
+def test_the_fields_above_are_all_that_a_request_has_but_the_table_and_what_forms_cannot_give() -> None:
+    named = {"table", "location", "action"}
+
+    assert set(FIELDS) | named | {"options", "confirm"} == set(names_of(OperationRequest))
+
+
+@pytest.mark.parametrize("interface", WITH_FORM)
+def test_resources_that_make_no_sense_are_refused_by_name(interface: str, context: ApiContext, table: Table) -> None:
+    with sending(context, interface) as sender:
+        for field, value in (("resource", "lots"), ("resource", "4g:4g; rm"), ("parallelism", 1_000_001)):
+            with pytest.raises(Refused, match=field):
+                sender.submit(table=table.id, action="compaction", **{field: value})
+
+    assert context.services.operations.of_table(table.id) == []
+
+
 REPEATS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"options": {"hoodie.compaction.target.io": "512"}}, {"options": {"hoodie.compaction.target.io": "1024"}}),
     ({}, {"engine": "spark-submit"}),
     ({"queue": "slow"}, {"queue": "vip"}),
     ({}, {"retry_on_error": False}),
+    ({"retry_on_error": False}, {"retry_on_error": True}),
+    ({}, {"parallelism": 7}),
 ]
 
 
@@ -179,8 +232,7 @@ def test_a_repeat_that_says_something_else_changes_what_waits(
     sender.submit(**plan, **then)
 
     operation = the_operation(store, table)
-    shown = {"options": operation.process.parameters.get("options"), "engine": operation.process.engine}
-    shown |= {"queue": operation.queue, "retry_on_error": operation.retry_on_error}
+    shown = said(operation) | {"options": operation.process.parameters.get("options")}
     assert {name: shown[name] for name in then} == then
     changed = [
         one.event for one in store.events.list(operation=operation.id).items if one.event.kind.endswith("changed")

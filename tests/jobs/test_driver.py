@@ -38,7 +38,7 @@ class Recorder(Driver):
     """Starts nothing, but says what it would have started."""
 
     def __init__(self, root: Path, **wanted: Any) -> None:
-        spark = SimpleNamespace(sparkContext=SimpleNamespace(applicationId="local"))
+        spark = SimpleNamespace(sparkContext=SimpleNamespace(applicationId="local", uiWebUrl=None))
         super().__init__(
             Spool(root), cast(SparkSession, spark), Namespace(**{**WANTED, **wanted}), cast(ProcessGroup, None)
         )

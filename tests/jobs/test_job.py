@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a job tells, and when it is stopped."""
 
+import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -96,3 +97,20 @@ def test_only_jobs_can_be_named(name: str) -> None:
 
 def test_a_job_is_found_by_its_name() -> None:
     assert function_called("probe").__module__ == "lakehand.jobs.probe"
+
+
+def test_the_running_file_and_the_outcome_name_the_application_before_the_job_says_anything(
+    spool: Spool, leases: Leases
+) -> None:
+    application = {"application": "app-1", "application_url": ""}
+    leases.grant("h", "boot:1", 3600.0)
+    item = {"handle": "h", "job": "no.such"}
+    (spool.inbox / "h.json").write_text(json.dumps(item))
+    running: list[str] = []
+
+    record = JobAttempt(spool, leases, item, "boot", application)
+    record.run(NO_SPARK, lambda: running.append((spool.running / "h.json").read_text()))
+
+    for text in (*running, (spool.done / "h.json").read_text()):
+        assert json.loads(text).items() >= {"boot": "boot", **application}.items()
+    assert len(running) == 1

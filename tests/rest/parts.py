@@ -209,7 +209,9 @@ def context_over(
     return ApiContext(
         services=services,
         intake=intake,
-        commits=CommitIntake(intake=intake, plugins=on, catalogs=served, sync_catalogs=silent),
+        commits=CommitIntake(
+            intake=intake, plugins=on, catalogs=served, sync_catalogs=silent, on_results=metrics.notifications
+        ),
         metrics_text=metrics.text,
         security=security or Security(),
         on_request=metrics.request,

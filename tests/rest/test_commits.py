@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 import httpx
 import pytest
 
+from lakehand.api.writers import MOST_COMMITS, MOST_REASONS
 from lakehand.core.intake.commit_events import OUTSIDE, REPEATED, UNKNOWN, CommitIntake
 from lakehand.core.ports import Verified
 from lakehand.domain.access import Role
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.notifications import CommitEvent, CommitResult
 from lakehand.rest import ApiContext
-from lakehand.rest.commits.events import COMMITTED, MOST_EVENTS
-from lakehand.rest.commits.handler import MOST_REASONS
+from lakehand.rest.commits.events import COMMITTED
 from lakehand.store import SqlStore
 from tests.rest.parts import (
     LOCATION,
@@ -126,7 +126,7 @@ def test_a_binary_event_has_its_attributes_in_headers(client: httpx.Client) -> N
 def test_a_thousand_events_are_one_request_and_one_more_is_too_many(store: SqlStore, client: httpx.Client) -> None:
     for number in range(10):
         add_table(client, location=f"/data/t{number}", table_name=f"t{number}")
-    events = [event(str(number), location=f"/data/t{number % 10}") for number in range(MOST_EVENTS)]
+    events = [event(str(number), location=f"/data/t{number % 10}") for number in range(MOST_COMMITS)]
 
     answer = send(client, events, **{"Content-Type": "application/cloudevents-batch+json"})
     too_many = post(client, [*events, event("more")])
@@ -269,7 +269,7 @@ def test_a_burst_for_unknown_tables_is_one_event_with_a_count(
     add_table(client)
     burst = [event(f"{n}", location=f"/data/unknown{n}") for n in range(1000)]
     for number in range(5):
-        answer = send(client, [*burst[: MOST_EVENTS - 1], event(f"known {number}")])
+        answer = send(client, [*burst[: MOST_COMMITS - 1], event(f"known {number}")])
         assert counts_of(answer) == (1, 0, 0, 999)
         assert len(answer["reasons"]) == 1
 

@@ -17,7 +17,18 @@ from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.hudi_client import Recording, recordings
 from tests.kit.polling import wait_for
-from tests.rest.parts import INSTANT, LOCATION, add_table, context_over, items, kinds, wire, with_engines, with_security
+from tests.rest.parts import (
+    INSTANT,
+    LOCATION,
+    add_operation,
+    add_table,
+    context_over,
+    items,
+    kinds,
+    wire,
+    with_engines,
+    with_security,
+)
 
 CALLBACK = "/v1/hoodie/service/callback"
 ClientOf = Callable[[ApiContext], httpx.Client]
@@ -117,6 +128,19 @@ def test_a_writer_may_add_that_a_failed_attempt_is_not_repeated(client: httpx.Cl
     send(client, wire(instant="20261114191013983"))
 
     assert [one["retry_on_error"] for one in items(client, "/api/v1/operations")] == [True, False]
+
+
+def test_a_repeat_says_only_what_is_in_it_about_further_attempts(client: httpx.Client) -> None:
+    add_table(client)
+    add_operation(client, retry_on_error=False)
+
+    def retries(**said: str) -> list[bool]:
+        send(client, wire(**said))
+        return [one["retry_on_error"] for one in items(client, "/api/v1/operations")]
+
+    assert [retries(), retries(resource="spark:8g,4g"), retries(retry_on_error="TRUE"), retries()] == [
+        [False], [False], [True], [True]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["cluster", "clean"])

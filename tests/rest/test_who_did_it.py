@@ -27,6 +27,7 @@ from tests.test_docs import described
 ClientOf = Callable[[ApiContext], httpx.Client]
 TOKENS = {"ana": "sesame-sesame-01", "bo": "sesame-sesame-02"}
 BO = {"Authorization": "Bearer sesame-sesame-02"}
+PLAN = {"location": LOCATION, "action": "compaction"}
 NAMED = {"table_name": "trips", "instant": INSTANT}
 # Every route that changes something: what is sent, and the kind of the event that says who sent it.
 CHANGES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
@@ -42,6 +43,8 @@ CHANGES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("POST", "/api/v1/operations/{id}/cancel"): ({}, "operation.canceled"),
     ("POST", "/api/v1/operations/{id}/retry"): ({}, "operation.reopened"),
     ("DELETE", "/api/v1/operations/{id}"): ({}, "operation.removed"),
+    ("POST", "/api/v1/plans"): ({**PLAN, "instants": ["20261114191013999"]}, "operation.stored"),
+    ("POST", "/api/v1/plans/remove"): ({**PLAN, "instant": INSTANT}, "operation.removed"),
     ("POST", "/api/v1/catalogs/{name}/sync"): ({}, "table.registered"),
     ("POST", "/api/v1/alerts/{id}/silence"): ({"duration": 60}, "alert.silenced"),
     ("POST", "/api/v1/alerts/test"): ({}, "alert.tested"),

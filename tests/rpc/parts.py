@@ -24,6 +24,7 @@ from lakehand.rpc.generated import (
     operations_pb2_grpc,
     service_pb2_grpc,
     tables_pb2_grpc,
+    writers_pb2_grpc,
 )
 from lakehand.rpc.methods import METHODS, Method
 
@@ -36,7 +37,9 @@ def rpc_context(api: ApiContext, metrics: RpcMetrics | None = None) -> RpcContex
     """The same services as the REST API has."""
     store = api.services.access.store
     feed = ChangeFeed(store=store, pace=0.02)
-    return RpcContext(services=api.services, store=store, feed=feed, metrics=metrics or NoMetrics())
+    return RpcContext(
+        services=api.services, store=store, commits=api.commits, feed=feed, metrics=metrics or NoMetrics()
+    )
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ class RpcClient:
 STUBS: dict[str, Any] = {
     "Tables": tables_pb2_grpc.TablesStub,
     "Operations": operations_pb2_grpc.OperationsStub,
+    "Writers": writers_pb2_grpc.WritersStub,
     "Catalogs": catalogs_pb2_grpc.CatalogsStub,
     "Alerts": alerts_pb2_grpc.AlertsStub,
     "Events": events_pb2_grpc.EventsStub,

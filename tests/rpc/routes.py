@@ -23,6 +23,9 @@ RPC_OF: dict[tuple[str, str], str] = {
     ("POST", "/api/v1/operations/{id}/retry"): "Operations.RetryOperation",
     ("DELETE", "/api/v1/operations/{id}"): "Operations.RemoveOperation",
     ("GET", "/api/v1/operations/{id}/logs"): "Operations.ReadLogs",
+    ("POST", "/api/v1/commits"): "Writers.ReportCommits",
+    ("POST", "/api/v1/plans"): "Writers.SubmitPlans",
+    ("POST", "/api/v1/plans/remove"): "Writers.RemovePlan",
     ("GET", "/api/v1/catalogs"): "Catalogs.ListCatalogs",
     ("POST", "/api/v1/catalogs/{name}/sync"): "Catalogs.SyncCatalog",
     ("GET", "/api/v1/alerts"): "Alerts.ListAlerts",
@@ -42,5 +45,4 @@ RPC_OF: dict[tuple[str, str], str] = {
     ("POST", "/api/v1/drain"): "Service.BeginDrain",
     ("DELETE", "/api/v1/drain"): "Service.EndDrain",
 }
-HTTP_ONLY = {("POST", "/api/v1/commits")}  # stores and catalogs send their events by HTTP
 STREAMS = {"Operations.WatchOperations", "Events.WatchEvents"}  # what REST does not have

@@ -13,13 +13,13 @@ from google.protobuf.duration_pb2 import Duration
 from lakehand.core.ports import AuditFilter
 from lakehand.domain.access import Role
 from lakehand.rest import ApiContext
-from lakehand.rpc.generated import access_pb2, tables_pb2
+from lakehand.rpc.generated import access_pb2, tables_pb2, writers_pb2
 from lakehand.rpc.methods import METHODS
 from lakehand.store import SqlStore
 from tests.rest.parts import Listed, context_over, made_token, open_alert, with_security
 from tests.rest.test_roles import ALLOWED, CALLERS, INSTANT, NEEDS, VIEWER, routes
 from tests.rpc.parts import BY_NAME, Metadata, RpcClient, bearer, failure_of, rpc_context, rpc_serving
-from tests.rpc.routes import HTTP_ONLY, RPC_OF, STREAMS
+from tests.rpc.routes import RPC_OF, STREAMS
 
 NUMBERS = count(1)
 NEEDED = {rpc: NEEDS[route] for route, rpc in RPC_OF.items()} | dict.fromkeys(STREAMS, VIEWER)
@@ -66,6 +66,9 @@ def fields_of(guarded: Guarded, rpc: str) -> dict[str, Any]:
         "Tables.ChangeTable": {"id": table.id, "priority": 3},
         "Operations.SubmitOperation": {"location": location, "action": "compaction"},
         "Operations.ChangeOperation": {"id": operation.id, "queue": "vip"},
+        "Writers.ReportCommits": {"commits": [writers_pb2.Commit(location=location)]},
+        "Writers.SubmitPlans": {"location": location, "action": "compaction", "instants": [INSTANT]},
+        "Writers.RemovePlan": {"location": location, "action": "compaction", "instant": INSTANT},
         "Catalogs.SyncCatalog": {"name": "lake"},
         "Alerts.SilenceAlert": {"duration": Duration(seconds=60)},
         "Access.CreateToken": {"name": f"made{number}", "role": access_pb2.ROLE_VIEWER},
@@ -84,7 +87,7 @@ def fields_of(guarded: Guarded, rpc: str) -> dict[str, Any]:
 def test_each_route_of_the_api_has_one_rpc_and_each_rpc_a_route() -> None:
     of_rest = {route for route in routes() if route[1].startswith("/api/v1")}
 
-    assert of_rest - HTTP_ONLY == set(RPC_OF)
+    assert of_rest == set(RPC_OF)
     assert sorted([*RPC_OF.values(), *STREAMS]) == sorted(method.name for method in METHODS.values())
 
 

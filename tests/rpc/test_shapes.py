@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from lakehand.api import access, alerts, catalogs, events, fleet, operations, service, tables
+from lakehand.api import access, alerts, catalogs, events, fleet, operations, service, tables, writers
 from lakehand.rpc.generated import (
     access_pb2,
     alerts_pb2,
@@ -24,6 +24,7 @@ from lakehand.rpc.generated import (
     service_pb2,
     table_pb2,
     tables_pb2,
+    writers_pb2,
 )
 from lakehand.rpc.messages import DURATION, PROPERTIES, RENAMED, STRUCT, TIMESTAMP, enum_prefix, fill, is_map
 
@@ -62,6 +63,12 @@ SHAPES: list[tuple[type[Message], type, set[str]]] = [
      {"limit", "cursor", "id", "statuses", "status"}),
     (operations_pb2.ReadLogsRequest, operations.LogQuery, {"id"}),
     (operations_pb2.ReadLogsResponse, operations.LogsAnswer, set()),
+    (writers_pb2.Commit, writers.ReportedCommit, {"version"}),
+    (writers_pb2.CommitReason, writers.Reason, set()),
+    (writers_pb2.ReportCommitsResponse, writers.CommitsAnswer, set()),
+    (writers_pb2.SubmitPlansRequest, writers.PlansRequest, set()),
+    (writers_pb2.SubmitPlansResponse, writers.PlansAnswer, set()),
+    (writers_pb2.RemovePlanRequest, writers.PlanRemoval, set()),
     (service_pb2.GetVersionResponse, service.VersionAnswer, set()),
     (service_pb2.Strategy, service.PairAnswer, set()),
     (service_pb2.Plugin, service.PluginAnswer, {"pairs"}),

@@ -12,6 +12,7 @@ from lakehand.domain.errors import Conflict, IllegalStep, Invalid, LeaseLost, No
 from lakehand.domain.events import Event
 from lakehand.domain.operations import (
     AttemptEnd,
+    ExternalId,
     Handle,
     NewOperation,
     OperationChanges,
@@ -22,6 +23,7 @@ from lakehand.domain.operations import (
 from lakehand.domain.processes import Failure, Instant, Remedy
 from lakehand.domain.tables import Scheduling, TableChanges, TableId
 from lakehand.store import SqlStore
+from lakehand.store.schema import attempt as attempt_table
 from lakehand.store.schema import tbl
 from tests.store.given import (
     CLEAN,
@@ -213,6 +215,33 @@ def test_the_end_of_an_attempt_is_written_to_the_one_with_its_handle(store: Stor
 
     ended = replace(first, finished_at=NOON + HOUR, outcome="failed", failure=failure, result={"n": 1})
     assert store.operations.attempts(running.id) == [ended, second]
+
+
+def test_what_an_attempt_is_called_where_it_runs_is_kept_after_its_end(store: Store) -> None:
+    running = a_running_operation(store)
+    running = store.operations.save(replace(running, handle=Handle("h-2")), now=NOON)
+    first, second = an_attempt(running, "h-1"), an_attempt(running, "h-2", number=2)
+    for attempt in (first, second):
+        store.operations.save(running, now=NOON, attempt=attempt)
+
+    store.operations.save(running, now=NOON, external=ExternalId(id="app-2", url="https://spark/app-2"))
+    end = AttemptEnd(handle=Handle("h-2"), at=NOON + HOUR, outcome="failed")
+    store.operations.save(running, now=NOON, ended=end)
+
+    ended = replace(second, finished_at=NOON + HOUR, outcome="failed")
+    ran_as = replace(ended, external_id="app-2", external_url="https://spark/app-2")
+    assert store.operations.attempts(running.id) == [first, ran_as]
+
+
+def test_a_link_that_a_page_must_not_have_is_not_read(store: SqlStore) -> None:
+    running = a_running_operation(store)
+    store.operations.save(running, now=NOON, attempt=an_attempt(running))
+    odd = update(attempt_table).values(external_id="app-1", external_url="javascript:alert(1)")
+    store.database.write(lambda tx: tx.execute(odd).close())
+
+    [attempt] = store.operations.attempts(running.id)
+
+    assert (attempt.external_id, attempt.external_url) == ("app-1", None)
 
 
 def test_saving_wakes_the_schedules_of_its_table_only_when_asked(store: Store) -> None:

@@ -275,6 +275,20 @@ def test_an_action_that_deletes_is_prepared_by_a_dry_run(client: httpx.Client, a
     assert "Last dry run" in client.get(f"/tables/{table.id}/run/clean").text
 
 
+def test_an_action_that_deletes_nothing_has_a_page_with_all_that_a_request_may_say(
+    client: httpx.Client, api: ApiContext
+) -> None:
+    table = add_table(api)
+
+    path = f"/tables/{table.id}/run/compaction"
+    text = client.get(path).text
+
+    assert f'href="{path}"' in client.get(f"/tables/{table.id}").text
+    assert "dry run" not in text
+    assert 'name="confirm"' not in text
+    assert client.get(f"/tables/{table.id}/run/vacuum").status_code == 404
+
+
 def test_found_tables_are_registered(client: httpx.Client, api: ApiContext) -> None:
     found = client.get("/start", params={"where": "/data/lake"}).text
 

@@ -39,6 +39,8 @@ EXAMPLES = [
     {"location": "/data/trips", "action": "clustering"},
     {"location": "/data/orders", "action": "vacuum", "dry_run": True},
 ]
+MOST_PARALLEL = 1_000_000
+_RESOURCE = re.compile(r"(?:[a-z]{1,16}:)?[0-9]{1,6}[kmgt]?[:,][0-9]{1,6}[kmgt]?", re.IGNORECASE)
 _TEXT = re.compile(r"[A-Za-z0-9_.:,+-]+( [A-Za-z0-9_.:,+-]+)*")
 
 
@@ -51,19 +53,52 @@ def harmless(options: Mapping[str, str]) -> Mapping[str, str]:
     return options
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRequest:
-    """Work to do now. With an instant: run that plan. Without one: plan and run."""
+def read_resource(text: str) -> str:
+    """Memory of driver and executor: ``4g:4g`` as in RFC-43, ``spark:4g,4g`` as Hudi's client sends it."""
+    if not _RESOURCE.fullmatch(text):
+        raise ValueError(f"{text[:40]!a} is not a resource setting: write 4g:4g (driver:executor) or spark:4g,4g")
+    return text
 
-    __pydantic_config__ = STRICT | {"json_schema_extra": {"examples": EXAMPLES}}
+
+Resource = Annotated[str, Checked(check=read_resource, max_length=100)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedWork:
+    """What a request may say of the work that it wants: which action of which table, and how it is to run."""
 
     table: int | None = field(default=None, metadata=about("The table's id; or give its location.", **ID))
     location: Location | None = None
     action: ActionName = field(metadata=about(examples=["compaction"]))
-    instant: Name | None = field(default=None, metadata=about("The plan's own time in the table: 14 or 17 digits."))
     options: Annotated[dict[str, str], Checked(check=harmless, max_length=50)] = field(
         default_factory=dict, metadata=about("Format options from a list of allowed ones.", default={})
     )
+    resource: Resource | None = field(
+        default=None,
+        metadata=about(
+            "Memory of driver and executors, where it gets an application of its own.",
+            examples=["4g:4g", "spark:4g,4g"],
+        ),
+    )
+    parallelism: int | None = field(
+        default=None, metadata=about("Cores or executors of that application.", ge=1, le=MOST_PARALLEL)
+    )
+    engine: Name | None = field(default=None, metadata=about("Where it runs; default: the service chooses."))
+    priority: Priority | None = field(default=None, metadata=about("Its own; default: that of the table."))
+    queue: GivenName | None = field(default=None, metadata=about("Its own; default: that of the table."))
+    owner: GivenName | None = field(default=None, metadata=about("Its own; default: that of the table."))
+    retry_on_error: bool | None = field(
+        default=None, metadata=about("False: one attempt, and none after it failed. Default: true.")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRequest(WantedWork):
+    """Work to do now. With an instant: run that plan. Without one: plan and run."""
+
+    __pydantic_config__ = STRICT | {"json_schema_extra": {"examples": EXAMPLES}}
+
+    instant: Name | None = field(default=None, metadata=about("The plan's own time in the table: 14 or 17 digits."))
     dry_run: bool = field(default=False, metadata=about("Only list what would be deleted, if the action supports it."))
     confirm: bool = field(
         default=False,
@@ -73,11 +108,6 @@ class OperationRequest:
         default=RowMode.OFF,
         metadata=about("Compare rows before and after. It can only raise what the table has."),
     )
-    engine: Name | None = field(default=None, metadata=about("Where it runs; default: the service chooses."))
-    priority: Priority | None = field(default=None, metadata=about("Its own; default: that of the table."))
-    queue: GivenName | None = field(default=None, metadata=about("Its own; default: that of the table."))
-    owner: GivenName | None = field(default=None, metadata=about("Its own; default: that of the table."))
-    retry_on_error: bool = field(default=True, metadata=about("False: one attempt, and none after it failed."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +186,8 @@ class AttemptAnswer(Answer):
     outcome: str
     failure: FailureAnswer | None
     result: Document
+    external_id: str | None = field(metadata=about("Where it runs, as that is called there: a Spark application's id."))
+    external_url: str | None = field(metadata=about("A page about it there: Spark's UI or its history server."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

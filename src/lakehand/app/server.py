@@ -277,4 +277,7 @@ def listen_for_rpc(settings: Settings, certificates: Certificates | None = None)
 def rpc_context(service: Service) -> "RpcContext":
     from lakehand.rpc import RpcContext
 
-    return RpcContext(services=service.services, store=service.store, feed=service.feed, metrics=service.metrics.rpc)
+    return RpcContext(
+        services=service.services, store=service.store, commits=service.commits, feed=service.feed,
+        metrics=service.metrics.rpc,
+    )  # fmt: skip

@@ -141,7 +141,7 @@ class Service:
         )  # fmt: skip
         self.commits = CommitIntake(
             intake=self.intake, plugins=plugins, catalogs=settings.served_catalogs(),
-            sync_catalogs=self.wake_up("catalogs"),
+            sync_catalogs=self.wake_up("catalogs"), on_results=self.metrics.notifications,
         )  # fmt: skip
         self.health = HealthService(store=store)
         self.access = AccessService(

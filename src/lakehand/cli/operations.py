@@ -96,8 +96,14 @@ def submit(
         typer.Option("--confirm", help="Delete even an implausibly large share of files; recorded with your name."),
     ] = False,
     verify_rows: VerifyRows = None,
-    no_retry: Annotated[bool, typer.Option("--no-retry", help="One attempt: none after it failed.")] = False,
+    retry: Annotated[
+        bool | None, typer.Option("--retry/--no-retry", help="--no-retry: one attempt, none after it failed.")
+    ] = None,
     engine: Annotated[str | None, typer.Option(help="Run it on this engine; default: the service chooses.")] = None,
+    resource: Annotated[
+        str | None, typer.Option(metavar="DRIVER:EXECUTOR", help="Memory of an application of its own, such as 4g:8g.")
+    ] = None,
+    parallelism: Annotated[int | None, typer.Option(help="Cores or executors of an application of its own.")] = None,
     priority: OwnPriority = None,
     queue: OwnQueue = None,
     owner: OwnOwner = None,
@@ -111,8 +117,8 @@ def submit(
     options = pairs(option, "--option")
     operation = session.client.operations.submit(
         session.client.tables.get(table), action, instant=instant, options=options, dry_run=dry_run, confirm=confirm,
-        verify_rows=verify_rows, retry_on_error=not no_retry, engine=engine, priority=priority, queue=queue,
-        owner=owner,
+        verify_rows=verify_rows, retry_on_error=retry, engine=engine, resource=resource, parallelism=parallelism,
+        priority=priority, queue=queue, owner=owner,
     )  # fmt: skip
     if watch:
         watch_operation(operation.id, session)

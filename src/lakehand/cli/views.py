@@ -166,7 +166,8 @@ def operation_view(operation: Document) -> RenderableType:
     if (operation.get("result") or {}).get("would_delete") is not None:
         parts += [Text(), listing_view(operation["result"])]
     if operation.get("attempt_list"):
-        parts += [Text(), attempts_view(operation["attempt_list"]), *long_failures(operation)]
+        attempts = operation["attempt_list"]
+        parts += [Text(), attempts_view(attempts), *external_ids(attempts), *long_failures(operation)]
     if operation.get("events"):
         parts += [Text(), events_view(operation["events"])]
     return Group(*parts)
@@ -223,6 +224,16 @@ def rows_text(report: Document) -> Text:
 def failure_of(operation: Document) -> Document:
     """A succeeded operation keeps the failure of an earlier attempt, which is not its own."""
     return {} if operation["status"] == "succeeded" else operation.get("failure") or {}
+
+
+def external_ids(attempts: Sequence[Document]) -> list[RenderableType]:
+    """Where the attempts ran: an id as the cluster has it, and a page about it."""
+    rows = [
+        (f"attempt {one['number']} ran as", data(f"{one['external_id']}  {one.get('external_url') or ''}".rstrip()))
+        for one in attempts
+        if one.get("external_id")
+    ]
+    return [Text(), facts(rows)] if rows else []
 
 
 def long_failures(operation: Document) -> list[RenderableType]:

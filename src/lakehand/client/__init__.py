@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         Catalog,
         CatalogSync,
         Cleared,
+        CommitOutcome,
+        CommitReason,
         Done,
         Drain,
         Event,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         Operation,
         OperationDetail,
         OperationResult,
+        Plans,
         Plugin,
         Queue,
         ReceiverTest,
@@ -57,7 +60,6 @@ if TYPE_CHECKING:
         Unauthorized,
         Unavailable,
     )
-    from lakehand.client.event_calls import CommitOutcome, CommitReason
     from lakehand.client.outcomes import NO_RETRIES, Retries
     from lakehand.client.table_calls import (
         AddedTable,
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
         Table,
         TableRef,
     )
+    from lakehand.client.writer_calls import Commit
 
 __all__ = [
     "DEFAULT_URL",
@@ -84,6 +87,7 @@ __all__ = [
     "Catalog",
     "CatalogSync",
     "Cleared",
+    "Commit",
     "CommitOutcome",
     "CommitReason",
     "Conflict",
@@ -111,6 +115,7 @@ __all__ = [
     "OperationFailed",
     "OperationResult",
     "Parameters",
+    "Plans",
     "Plugin",
     "Queue",
     "ReceiverTest",
@@ -138,7 +143,7 @@ Parameters: TypeAlias = Mapping[str, Any]
 DEFAULT_URL = "http://127.0.0.1:9091"
 FINAL = frozenset({"succeeded", "failed", "canceled", "dropped"})  # statuses of an operation that is over
 GOOD = frozenset({"succeeded", "dropped"})  # nothing is left to do
-HOMES = ("clients", "errors", "outcomes", "table_calls", "answers", "event_calls")
+HOMES = ("clients", "errors", "outcomes", "table_calls", "answers", "writer_calls")
 
 
 def given(parameters: Parameters) -> Document:

@@ -12,7 +12,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from lakehand.api import access, alerts, catalogs, events, fleet, operations, service
+from lakehand.api import access, alerts, catalogs, events, fleet, operations, service, writers
 from lakehand.client import GOOD
 from lakehand.client.errors import OperationFailed, RequestFailed
 
@@ -48,6 +48,9 @@ Instance = service.InstanceAnswer
 Plugin = service.PluginAnswer
 Strategy = service.PairAnswer
 Version = service.VersionAnswer
+CommitOutcome = writers.CommitsAnswer
+CommitReason = writers.Reason
+Plans = writers.PlansAnswer
 
 
 def read(answer: type[T], document: Any, **more: object) -> T:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from typing_extensions import Self
 
-from lakehand.client import DEFAULT_URL, event_calls, operation_calls, service_calls, table_calls
+from lakehand.client import DEFAULT_URL, event_calls, operation_calls, service_calls, table_calls, writer_calls
 from lakehand.client.errors import RequestFailed
 from lakehand.client.groups import Call, Group, R
 from lakehand.client.outcomes import Retries
@@ -37,6 +37,7 @@ class Groups(Group[R]):
         super().__init__(runner)
         self.tables = table_calls.Tables(runner)
         self.operations = operation_calls.Operations(runner)
+        self.writers = writer_calls.Writers(runner)
         self.events = event_calls.Events(runner)
         self.alerts = service_calls.Alerts(runner)
         self.catalogs = service_calls.Catalogs(runner)

@@ -1,50 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls about events: what happened, newest first; or as it happens, oldest first."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from time import monotonic
-from uuid import uuid4
 
 from lakehand.api.events import EventQuery
-from lakehand.api.fields import Answer, PageAnswer, values_of
-from lakehand.client import Parameters, absolute_location
+from lakehand.api.fields import PageAnswer, values_of
+from lakehand.client import Parameters
 from lakehand.client.answers import Event
 from lakehand.client.errors import Unavailable
 from lakehand.client.groups import Call, Group, Listing, R
 from lakehand.client.operation_calls import OperationRef, id_of
-from lakehand.client.steps import Items, ItemSteps, Sleep, Steps, get, post, send, send_for_pages
+from lakehand.client.steps import Items, ItemSteps, Sleep, Steps, get, send, send_for_pages
 from lakehand.client.table_calls import TableRef, table_id
+from lakehand.client.writer_calls import send_commit
 
 EVENTS = "/api/v1/events"
-COMMITS = "/api/v1/commits"
-COMMITTED = "dev.lakehand.table.committed"  # the type of our own event
 LARGE_PAGE = 1000
 EPOCH = datetime.fromtimestamp(0, timezone.utc)
 POLL = 1.0  # seconds between two readings
 OVERLAP = timedelta(seconds=30)  # a transaction that stores an event later than this after its time is not expected
 OUTAGE = 300.0  # seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitReason(Answer):
-    outcome: str
-    reason: str
-    count: int
-    example: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitOutcome(Answer):
-    """What became of commit events that were sent."""
-
-    stored: int
-    ignored: int
-    waiting: int
-    refused: int
-    tables: int
-    reasons: list[CommitReason]
 
 
 def filters_of(table: TableRef | None, operation: OperationRef | None, kind: str | None) -> Steps[Parameters]:
@@ -61,21 +38,6 @@ def list_events(
 ) -> ItemSteps[Event]:
     """Events, newest first. ``kind`` is a whole kind, or a prefix that ends in a dot."""
     yield from send_for_pages(EVENTS, PageAnswer[Event], (yield from filters_of(table, operation, kind)), limit)
-
-
-def send_commit(
-    location: str, *, format: str = "", version: str = "", partitions: Sequence[str] = ()
-) -> Steps[CommitOutcome]:
-    """Tell the service that a table has changed, as a catalog or a store does; by location, or catalog:db.name.
-
-    ``version``: the instant, snapshot or version of the commit. ``partitions``: which changed, as
-    ``column=value/column=value``. Sending it twice does no harm.
-    """
-    catalog, _, name = location.rpartition(":")
-    named = {"location": absolute_location(location)} if "/" in location else {"catalog": catalog, "table": name}
-    event = {"specversion": "1.0", "type": COMMITTED, "source": "lakehand.client", "id": str(uuid4())}
-    event_data = {**named, "format": format, "version": version, "partitions": list(partitions)}
-    return (yield from send(post(COMMITS, CommitOutcome, {**event, "data": event_data}, is_repeatable=True)))
 
 
 def stream_events(

@@ -78,8 +78,10 @@ def submit_operation(
     dry_run: bool = False,
     confirm: bool = False,
     verify_rows: str | None = None,
-    retry_on_error: bool = True,
+    retry_on_error: bool | None = None,
     engine: str | None = None,
+    resource: str | None = None,
+    parallelism: int | None = None,
     priority: int | None = None,
     queue: str | None = None,
     owner: str | None = None,
@@ -87,12 +89,14 @@ def submit_operation(
     """Submit an operation. With an instant: run that plan, once, however often it is submitted. Else: plan and run.
 
     ``verify_rows``: compare rows before and after by ``count`` or ``checksum``. ``retry_on_error``: False: one attempt.
-    ``engine``: where it runs; by default the service chooses. Priority, queue and owner: by default those of the table.
+    ``engine``: where it runs; by default the service chooses. ``resource`` (``4g:4g``, driver and executors) and
+    ``parallelism``: of an application of its own. Priority, queue and owner: by default those of the table.
     """
     wanted = OperationRequest(
         table=(yield from table_id(table)), action=action, instant=instant, options=dict(options or {}),
         dry_run=dry_run, confirm=confirm, verify_rows=cast(RowMode, verify_rows or RowMode.OFF),
-        retry_on_error=retry_on_error, engine=engine, priority=priority, queue=queue, owner=owner,
+        retry_on_error=retry_on_error, engine=engine, resource=resource, parallelism=parallelism, priority=priority,
+        queue=queue, owner=owner,
     )  # fmt: skip
     request = post(OPERATIONS, Operation, given_values(wanted), is_repeatable=instant is not None)
     outcome = yield from send_for_outcome(request)

@@ -31,7 +31,7 @@ class Sending:
         timeout = httpx.Timeout(self.timeout, connect=min(self.timeout, CONNECT_TIMEOUT))
         arguments: dict[str, Any] = {"method": request.method, "url": request.path, "timeout": timeout}
         arguments |= {"params": dict(request.parameters)} if request.parameters else {}
-        return arguments | ({} if request.body is None else {"json": dict(request.body)})
+        return arguments | ({} if request.body is None else {"json": request.body})
 
     def answered(self, answer: "httpx.Response") -> Outcome:
         after = answer.headers.get("Retry-After", "")

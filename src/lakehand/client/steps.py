@@ -22,7 +22,7 @@ class Request(Generic[T]):
     answer: type[T]
     values: Mapping[str, object] = field(default_factory=dict)  # of the route's parameters
     parameters: Parameters = field(default_factory=dict)
-    body: Parameters | None = None
+    body: Parameters | Sequence[Parameters] | None = None
     is_repeatable: bool = False  # sent twice, it does what it does once
 
     @property

@@ -35,7 +35,7 @@ class Notification:
     parameters: Mapping[str, str] = field(default_factory=dict)  # resource, parallelism
     extra_parameters: Mapping[str, str] = field(default_factory=dict)
     engine: str | None = None  # None: the service chooses
-    retry_on_error: bool = True
+    retry_on_error: bool | None = None  # None: it says nothing of it
     register: frozenset[Action] = frozenset()  # register an unknown table with these actions
     partitions: Sequence[str] = ()  # that changed
     warnings: Sequence[Event] = ()  # parts of the request that were ignored
@@ -60,7 +60,7 @@ class InboxRow:
     engine: str | None = None  # that the writer asked for; so with queue and owner, or those of the table
     queue: str | None = None
     owner: str | None = None
-    retry_on_error: bool = True
+    retry_on_error: bool | None = None
     partitions: Sequence[str] = ()  # added to what the next decision gets as a hint
     wake: bool = True  # make the table's schedules due
     note: Event | None = None

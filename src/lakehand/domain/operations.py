@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NewType
+from urllib.parse import urlsplit
 
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import IllegalStep
+from lakehand.domain.masks import HIDDEN, Masks, secrets_in_address
 from lakehand.domain.processes import Failure, Instant, Json, TableProcess
 from lakehand.domain.tables import TableId
 from lakehand.domain.texts import Word
@@ -16,7 +18,9 @@ OperationId = NewType("OperationId", int)
 InstanceId = NewType("InstanceId", str)
 LeaseToken = NewType("LeaseToken", str)
 Handle = NewType("Handle", str)
+FOLLOWED = ("priority", "queue", "owner")  # of its table, as long as it waits, unless its request set its own
 INSTANCE_STATE = "state"  # the key in what an instance reports of itself
+LONGEST_EXTERNAL_ID, LONGEST_LINK = 250, 1000
 
 
 class Status(Word):
@@ -76,11 +80,11 @@ class NewOperation:
     table: TableId
     instant: Instant
     process: TableProcess
-    priority: int | None = None  # None: that of its table, as long as it waits; so with queue and owner
+    priority: int | None = None  # None: that of its table; so with all that are FOLLOWED
     queue: str | None = None
     owner: str | None = None
     origin: str = "coordinator"  # who asked: coordinator, wire, api
-    retry_on_error: bool = True
+    retry_on_error: bool | None = None  # None: true; in a repeat: as it is
     wanted_engine: str | None = None  # None: the service chooses
     due_at: datetime | None = None  # when it became due; None: now
 
@@ -183,6 +187,35 @@ class Attempt:
     outcome: str = ""  # a final status, or what sent it back to pending
     failure: Failure | None = None
     result: Mapping[str, Json] = field(default_factory=dict)
+    external_id: str | None = None  # where it runs, in the words of that system: the id of a Spark application
+    external_url: str | None = None  # a page about it there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalId:
+    """What an attempt is called outside of Lakehand, and the page about it there. Safe to store and to show."""
+
+    id: str
+    url: str | None = None
+
+
+def external_id(id: object, url: object) -> ExternalId | None:
+    """From what an engine says. None for what is no short printable id; a page that must not be linked is left out."""
+    if not isinstance(id, str) or not 0 < len(id) <= LONGEST_EXTERNAL_ID or not id.isprintable():
+        return None
+    return ExternalId(id=id, url=url if isinstance(url, str) and may_link(url) else None)
+
+
+def may_link(url: str) -> bool:
+    """Whether a page may link to it: an address of the web, of bounded length, without a password or a token."""
+    if len(url) > LONGEST_LINK or not (url.isascii() and url.isprintable()) or set(url) & set(' "<>'):
+        return False
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    return is_web and not any(secrets_in_address(url)) and Masks().hide(url) == url and HIDDEN not in url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

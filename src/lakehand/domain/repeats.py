@@ -4,12 +4,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lakehand.domain.operations import NewOperation, Operation
+from lakehand.domain.operations import FOLLOWED, NewOperation, Operation
 from lakehand.domain.processes import Json
 
 OPTIONS = "options"
 PARAMETERS = ("resource", "parallelism", OPTIONS)
-OWN = ("priority", "queue", "owner")
+OF_THE_ROW = (*FOLLOWED, "retry_on_error")
 
 
 def repeated(stored: Operation, new: NewOperation) -> Operation:
@@ -20,9 +20,8 @@ def repeated(stored: Operation, new: NewOperation) -> Operation:
     process = replace(
         stored.process, parameters={**parameters, **changed}, engine=new.wanted_engine or stored.process.engine
     )
-    own = {name: value for name in OWN if (value := getattr(new, name)) is not None}
-    retries = stored.retry_on_error and new.retry_on_error
-    return replace(stored, process=process, wanted_engine=engine, retry_on_error=retries, **own)
+    own = {name: value for name in OF_THE_ROW if (value := getattr(new, name)) is not None}
+    return replace(stored, process=process, wanted_engine=engine, **own)
 
 
 def has(parameters: Mapping[str, Json], name: str, value: Json) -> bool:
@@ -38,4 +37,4 @@ def differences(stored: Operation, wanted: Operation) -> Sequence[str]:
     one, other = stored.process.parameters, wanted.process.parameters
     names = [name for name in PARAMETERS if one.get(name) != other.get(name)]
     names += ["engine"] if stored.wanted_engine != wanted.wanted_engine else []
-    return [*names, *(name for name in (*OWN, "retry_on_error") if getattr(stored, name) != getattr(wanted, name))]
+    return [*names, *(name for name in OF_THE_ROW if getattr(stored, name) != getattr(wanted, name))]

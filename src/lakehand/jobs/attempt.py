@@ -35,12 +35,14 @@ class UnknownJob(Exception):
 class JobAttempt(Record):
     """Used by three threads: the job's, the driver's loop (cancel) and the lease watchdog."""
 
-    def __init__(self, spool: Spool, leases: Leases, item: Document, boot: str) -> None:
+    def __init__(
+        self, spool: Spool, leases: Leases, item: Document, boot: str, application: Document | None = None
+    ) -> None:
         super().__init__()
         self.spool = spool
         self.leases = leases
         self.item = item
-        self.boot = boot
+        self.origin: Document = {"boot": boot, **(application or {})}  # who runs it
         self.handle = str(item["handle"])
         self.tag = thread_of(self.handle)
         self.is_canceled = False
@@ -64,7 +66,7 @@ class JobAttempt(Record):
         with self._lock:
             if not self._is_over:
                 self.spool.publish_progress(
-                    self.handle, {**self.item, "boot": self.boot, "progress": {**self.progress(), **self.tasks}}
+                    self.handle, {**self.item, **self.origin, "progress": {**self.progress(), **self.tasks}}
                 )
 
     def use_lock(self, path: str) -> None:
@@ -87,7 +89,7 @@ class JobAttempt(Record):
         except BaseException as error:
             on_error()
             outcome = self._failure(error)
-        outcome |= {"handle": self.handle, "boot": self.boot, "progress": self.progress()}
+        outcome |= {"handle": self.handle, **self.origin, "progress": self.progress()}
         outcome["seconds"] = round(time.monotonic() - started, 3)
         self.write(f"{outcome['state']} after {outcome['seconds']} s")
         with self._lock:
@@ -95,6 +97,7 @@ class JobAttempt(Record):
             self.spool.finish(self.handle, outcome)
 
     def _run_job(self, spark: SparkSession) -> Any:
+        self.publish()  # which application runs it
         self.write(f"{self.item.get('job')} on {self.item.get('table')} at {self.item.get('location')}")
         run = job_called(str(self.item.get("job")))
         session = self._own_session(spark)

@@ -84,7 +84,7 @@ class Driver:
         self.lock = Lock()
         self.loop_wake_up = Event()
         self.monitor_wake_up = Event()  # an attempt must stop
-        self.application = str(spark.sparkContext.applicationId)
+        self.application = application_of(spark)
         self.started_at = time.time()
         self.began = self.last_event = clock()
         self.leaving = ""  # why it starts nothing new
@@ -195,7 +195,7 @@ class Driver:
                 free -= 1
 
     def _start(self, item: Document) -> None:
-        attempt = JobAttempt(self.spool, self.leases, item, self.heartbeats.boot)
+        attempt = JobAttempt(self.spool, self.leases, item, self.heartbeats.boot, self.application)
         with self.lock:
             self.attempts[attempt.handle] = attempt
         InheritableThread(target=self._run_attempt, args=(attempt,), name=attempt.handle, daemon=True).start()
@@ -263,7 +263,7 @@ class Driver:
             "leaving": self.leaving,
             "pid": os.getpid(),
             "jvm": self.process_group.jvm,
-            "application": self.application,
+            **self.application,
             "started_at": self.started_at,
             "threads": self.wanted.threads,
             "running": sorted(self.busy()),
@@ -296,6 +296,12 @@ class Driver:
         except Exception as error:
             sys.stderr.write(f"lakehand: cannot monitor {attempt.handle}: {error!r}\n")
             self._end_if_spark_is_gone()
+
+
+def application_of(spark: SparkSession) -> Document:
+    """Its id in Spark and in the cluster, and the address of its UI; empty if that is off."""
+    context = spark.sparkContext
+    return {"application": str(context.applicationId), "application_url": str(context.uiWebUrl or "")}
 
 
 def resident_mb(pid: int) -> int:

@@ -8,7 +8,7 @@ The engine has the other side (``engines/spark/spool.py``; a test compares the t
 ``exit-reason``         why the driver ended, if it ended itself
 ``stop``                the driver starts nothing new, finishes what runs, and exits
 ``inbox/HANDLE.json``   work, with ``heartbeat_token`` and ``time_to_live`` of its lease; whoever renames it takes it
-``running/HANDLE.json`` work that was started, with its phase, task counts and notes
+``running/HANDLE.json`` work that was started, with its phase, task counts and notes, and the application that runs it
 ``done/HANDLE.json``    the outcome; waits until the service has read and deleted it
 ``cancel/HANDLE``       a request to stop it
 ``lease/*.json``        a renewal: handles, heartbeat_token, time_to_live
@@ -40,6 +40,7 @@ Document = dict[str, Any]
 
 FOLDERS = ("inbox", "running", "done", "cancel", "lease", "logs", "locks")
 SUFFIX = ".json"
+KEPT = ("progress", "application", "application_url")  # of work whose driver died
 HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 
 
@@ -210,9 +211,8 @@ class Spool:
             left = read_document(file)
         except (Refused, FileNotFoundError):
             left = {}
-        progress = left.get("progress", {})
-        message = "the driver died while it ran"
-        self.finish(handle, {"handle": handle, "state": "lost", "progress": progress, "message": message})
+        kept = {"progress": {}, **{name: left[name] for name in KEPT if name in left}}
+        self.finish(handle, {"handle": handle, "state": "lost", "message": "the driver died while it ran", **kept})
 
     def _take(self, file: Path) -> bool:
         if not os.path.lexists(file):

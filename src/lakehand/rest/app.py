@@ -89,6 +89,7 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
+    app.include_router(operations.plans)
     return app
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of operations: list, show, submit, change, cancel, retry, remove, logs."""
+"""Routes of operations (list, show, submit, change, cancel, retry, remove, logs), and of plans, for writers."""
 
 from typing import Annotated
 
@@ -17,10 +17,12 @@ from lakehand.api.operations import (
     detail_answer,
     operation_answer,
 )
+from lakehand.api.writers import PlanRemoval, PlansAnswer, PlansRequest, plans_answer
 from lakehand.domain.operations import OperationId
-from lakehand.rest.dependencies import Caller, Context, PathId, from_query
+from lakehand.rest.dependencies import Caller, Context, PathId, Writer, from_query
 
 router = APIRouter(prefix="/api/v1/operations", tags=["operations"])
+plans = APIRouter(prefix="/api/v1/plans", tags=["plans"])
 
 
 @router.get("")
@@ -80,3 +82,15 @@ def read_logs(
 ) -> LogsAnswer:
     """The log of an attempt so far; repeat with `next_offset` to follow it."""
     return context.services.operations.logs(OperationId(id), query)
+
+
+@plans.post("")
+def submit_plans(wanted: PlansRequest, context: Context, writer: Writer) -> PlansAnswer:
+    """Submit plans that a table has. The same plan again is the same operation; what it says otherwise changes it."""
+    return plans_answer(*context.services.operations.submit_plans(writer, wanted))
+
+
+@plans.post("/remove")
+def remove_plan(wanted: PlanRemoval, context: Context, writer: Writer) -> OperationAnswer:
+    """Remove the operation of a plan that was rolled back or is no longer wanted; if it runs, cancel it."""
+    return operation_answer(*context.services.operations.remove_plan(writer, wanted))

@@ -2,35 +2,28 @@
 """RFC-43's JSON endpoints: submit and remove by table and instant, register by base path. 4xx on bad input."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lakehand.api.fields import Location, Name, Priority, Properties, Seconds
-from lakehand.api.operations import OperationAnswer, OperationRequest, operation_answer
+from lakehand.api.operations import MOST_PARALLEL, OperationAnswer, operation_answer, read_resource
 from lakehand.api.tables import NewTable, TableAnswer, table_answer
+from lakehand.api.writers import MOST_INSTANTS, PlanRemoval, PlansAnswer, PlansRequest, plans_answer
 from lakehand.core.intake.notifications import own_name
 from lakehand.core.ports import NotificationRules
 from lakehand.core.services.operations import check_hudi_options
-from lakehand.core.services.tables import TableService
-from lakehand.domain.access import Caller
-from lakehand.domain.actions import Action
-from lakehand.domain.errors import Invalid, NotFound
+from lakehand.domain.errors import Invalid
 from lakehand.domain.locations import EXTRA_LOCATIONS
-from lakehand.domain.processes import Json
-from lakehand.domain.tables import Table
 from lakehand.rest.context import ApiContext
 from lakehand.rest.dependencies import Context, Writer
 from lakehand.rest.wire_requests import ACTIONS, wanted_engine
 
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])
 Service = Annotated[str, Path(pattern="^(compact|cluster|clean)$", examples=["compact"])]
-MOST_INSTANTS = 1000
 NEW_TABLE: TypeAdapter[NewTable] = TypeAdapter(NewTable)
-MOST_PARALLEL = 1_000_000
-_RESOURCE = re.compile(r"(?:[a-z]{1,16}:)?[0-9]{1,6}[kmgt]?[:,][0-9]{1,6}[kmgt]?", re.IGNORECASE)
 SUBMIT_EXAMPLE: dict[str, Any] = {
     "db_name": "sales", "table_name": "trips", "owner": "default", "queue": "default", "instant": "20261115191013982",
     "resource": "4g:4g", "parallelism": "1000", "execution_engine": "Spark", "extra_params": "",
@@ -61,7 +54,7 @@ class SubmitRequest(OwnedTable):
     parallelism: int | Name | None = Field(default=None, examples=["1000"])
     execution_engine: Name = Field(default="", examples=["Spark"])
     extra_params: str = Field(default="", max_length=4000)
-    retry_on_error: bool = True
+    retry_on_error: bool | None = None
 
 
 class RemoveRequest(NamedTable):
@@ -78,47 +71,32 @@ class RegisterRequest(OwnedTable):
     properties: Properties = {}
 
 
-class SubmittedAnswer(BaseModel):
-    table: int
-    operations: list[OperationAnswer]
-
-
 @router.post("/{service}/submit")
-def submit(service: Service, request: SubmitRequest, context: Context, writer: Writer) -> SubmittedAnswer:
+def submit(service: Service, request: SubmitRequest, context: Context, writer: Writer) -> PlansAnswer:
     """Submit pending plans for execution. An upsert: a repeat changes what waits, where it says something else."""
-    action = ACTIONS[service]
-    more = {
-        **read_resource(request.resource),
-        **read_parallelism(request.parallelism),
-        "options": read_options(request.extra_params, context.intake.rules),
-    }
-    engine = wanted_engine(request.execution_engine)
-    context.services.operations.check_engine(engine)
-    texts = request.instant.split(",")[:MOST_INSTANTS]
-    instants = dict.fromkeys(context.services.operations.read_instant(text.strip()) for text in texts)
-    table = submitted_table(request, action, context, writer)
-    wanted = [
-        OperationRequest(
-            table=table.id,
-            action=action,
-            instant=instant,
-            engine=engine,
-            queue=own_name(request.queue),
-            owner=own_name(request.owner),
-            retry_on_error=request.retry_on_error,
-        )
-        for instant in instants
-    ]
-    stored = [context.services.operations.submit(writer, one, more)[0] for one in wanted]
-    return SubmittedAnswer(table=table.id, operations=[operation_answer(one, table) for one in stored])
+    wanted = PlansRequest(
+        location=request.base_path,
+        db_name=request.db_name,
+        table_name=request.table_name,
+        action=str(ACTIONS[service]),
+        instants=[text.strip() for text in request.instant.split(",")[:MOST_INSTANTS]],
+        options=read_options(request.extra_params, context.intake.rules),
+        resource=given_resource(request.resource),
+        parallelism=read_parallelism(request.parallelism),
+        engine=wanted_engine(request.execution_engine),
+        queue=own_name(request.queue),
+        owner=own_name(request.owner),
+        retry_on_error=request.retry_on_error,
+    )
+    return plans_answer(*context.services.operations.submit_plans(writer, wanted))
 
 
 @router.post("/{service}/remove")
 def remove(service: Service, request: RemoveRequest, context: Context, writer: Writer) -> OperationAnswer:
     """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
-    table = known_table(request, context.services.tables)
-    instant = context.services.operations.read_instant(request.instant)
-    return operation_answer(*context.services.operations.remove(writer, table, ACTIONS[service], instant))
+    names = request.model_dump(include={"db_name", "table_name", "instant"})
+    wanted = PlanRemoval(location=request.base_path, action=str(ACTIONS[service]), **names)
+    return operation_answer(*context.services.operations.remove_plan(writer, wanted))
 
 
 @router.post(
@@ -149,25 +127,7 @@ def new_table(request: OwnedTable, actions: Sequence[str], context: ApiContext, 
         raise Invalid(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
 
 
-def submitted_table(request: SubmitRequest, action: Action, context: ApiContext, writer: Caller) -> Table:
-    """The registered table; an unknown one with a base path is registered for this action alone."""
-    try:
-        return known_table(request, context.services.tables)
-    except NotFound:
-        if request.base_path is None:
-            raise
-    return context.services.tables.add(writer, new_table(request, [action], context))[0]
-
-
-def known_table(request: NamedTable, tables: TableService) -> Table:
-    if request.base_path is not None:
-        return tables.find(request.base_path)
-    if not request.table_name:
-        raise Invalid("the request names no table: give table_name with db_name, or base_path")
-    return tables.by_name(request.db_name, request.table_name)
-
-
-def read_options(text: str, rules: NotificationRules) -> Mapping[str, str]:
+def read_options(text: str, rules: NotificationRules) -> dict[str, str]:
     """``extra_params``: ``key=value`` pairs separated by semicolons."""
     parts = (part.partition("=") for part in text.split(";") if part.strip())
     options = {key.strip(): value.strip() for key, _, value in parts}
@@ -175,19 +135,18 @@ def read_options(text: str, rules: NotificationRules) -> Mapping[str, str]:
     return options
 
 
-def read_resource(text: str) -> Mapping[str, Json]:
-    """Memory of driver and executor: ``4g:4g`` as in RFC-43, ``spark:4g,4g`` as Hudi's client sends it."""
-    if not text:
-        return {}
-    if not _RESOURCE.fullmatch(text):
-        raise Invalid(f"{text[:40]!a} is not a resource setting: write 4g:4g (driver:executor) or spark:4g,4g")
-    return {"resource": text}
+def given_resource(text: str) -> str | None:
+    try:
+        return read_resource(text) if text else None
+    except ValueError as error:
+        raise Invalid(str(error)) from error
 
 
-def read_parallelism(value: int | str | None) -> Mapping[str, Json]:
+def read_parallelism(value: int | str | None) -> int | None:
+    """A number, or its text, as the RFC has it."""
     if value in (None, ""):
-        return {}
+        return None
     text = str(value)
     if not re.fullmatch(r"[0-9]{1,7}", text) or not 1 <= int(text) <= MOST_PARALLEL:
         raise Invalid(f"{text[:40]!a} is not a parallelism: a number from 1 to {MOST_PARALLEL}")
-    return {"parallelism": text}
+    return int(text)

@@ -104,7 +104,7 @@ class RequestParser:
             parameters={name: query[name] for name in ("resource", "parallelism") if query.get(name)},
             extra_parameters=extra_parameters(query.get("extra_params", "")),
             engine=engine,
-            retry_on_error=query.get("retry_on_error", "").lower() != "false",
+            retry_on_error={"false": False, "true": True}.get(query.get("retry_on_error", "").lower()),
             register=parse_actions(query.get("actions", ""), warnings),
             warnings=warnings,
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
 from lakehand.core.feed import ChangeFeed, Changes, Follower, Topic
+from lakehand.core.intake.commit_events import CommitIntake
 from lakehand.core.ports import Store
 from lakehand.core.services.services import Services
 from lakehand.domain.access import Caller
@@ -61,6 +62,7 @@ class RpcContext:
 
     services: Services
     store: Store
+    commits: CommitIntake
     feed: ChangeFeed  # what the streams follow; it ends with the server
     metrics: RpcMetrics = field(default_factory=NoMetrics)
 

@@ -19,11 +19,13 @@ from lakehand.rpc.generated import (
     operations_pb2,
     service_pb2,
     tables_pb2,
+    writers_pb2,
 )
 
 FILES: Sequence[FileDescriptor] = [
     tables_pb2.DESCRIPTOR,
     operations_pb2.DESCRIPTOR,
+    writers_pb2.DESCRIPTOR,
     catalogs_pb2.DESCRIPTOR,
     alerts_pb2.DESCRIPTOR,
     events_pb2.DESCRIPTOR,

@@ -10,6 +10,7 @@ from lakehand.api.fleet import FleetQuery
 from lakehand.api.operations import ChangedOperation, LogQuery, OperationQuery, OperationRequest, detail_answer
 from lakehand.api.service import DrainRequest
 from lakehand.api.tables import ChangedTable, FindQuery, HistoryQuery, NewTable, TableQuery, table_answer
+from lakehand.api.writers import PlanRemoval, PlansRequest, ReportedCommit, commits_answer, plans_answer
 from lakehand.core.ports import PluginReport
 from lakehand.domain.access import AuditEntry, TokenId
 from lakehand.domain.alerts import Alert, AlertId
@@ -27,6 +28,7 @@ from lakehand.rpc.generated import (
     service_pb2,
     table_pb2,
     tables_pb2,
+    writers_pb2,
 )
 from lakehand.rpc.messages import event_message, fill, given, id_of, operation_message, read
 
@@ -141,6 +143,21 @@ def cancel_operation(
 def retry_operation(call: Call, request: operations_pb2.RetryOperationRequest) -> operations_pb2.RetryOperationResponse:
     pair = call.services.operations.retry(call.caller, OperationId(id_of(request)))
     return operations_pb2.RetryOperationResponse(operation=operation_message(*pair))
+
+
+def report_commits(call: Call, request: writers_pb2.ReportCommitsRequest) -> writers_pb2.ReportCommitsResponse:
+    results = call.context.commits.report(call.caller, [read(ReportedCommit, one) for one in request.commits])
+    return fill(writers_pb2.ReportCommitsResponse(), commits_answer(results))
+
+
+def submit_plans(call: Call, request: writers_pb2.SubmitPlansRequest) -> writers_pb2.SubmitPlansResponse:
+    plans = call.services.operations.submit_plans(call.caller, read(PlansRequest, request))
+    return fill(writers_pb2.SubmitPlansResponse(), plans_answer(*plans))
+
+
+def remove_plan(call: Call, request: writers_pb2.RemovePlanRequest) -> writers_pb2.RemovePlanResponse:
+    pair = call.services.operations.remove_plan(call.caller, read(PlanRemoval, request))
+    return writers_pb2.RemovePlanResponse(operation=operation_message(*pair))
 
 
 def remove_operation(

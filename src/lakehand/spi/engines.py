@@ -37,6 +37,8 @@ class EngineStatus:
     error_class: str = ""
     message: str = ""
     seconds: float | None = None  # how long the job itself ran
+    external_id: str = ""  # where it runs, in the words of that system: the id of a Spark application, of a pod ...
+    external_url: str = ""  # a page about it there (http or https), without any secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, bindparam, case, exists, func, or_, select, tuple_, update
 
 from lakehand.core.ports import OperationFilter
-from lakehand.domain.operations import LIVE, UNFINISHED, Status
+from lakehand.domain.operations import FOLLOWED, LIVE, UNFINISHED, Status
 from lakehand.domain.rules import Closed
 from lakehand.store.compiled_statements import ListStatement
-from lakehand.store.operation_rows import FOLLOWED
 from lakehand.store.schema import Id, Millis, operation, tbl
 from lakehand.store.table_rows import key_of
 

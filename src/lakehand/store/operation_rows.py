@@ -10,14 +10,24 @@ from sqlalchemy import Row
 from lakehand.core.ports import OperationEnd
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
-from lakehand.domain.operations import Attempt, AttemptEnd, Lease, NewOperation, Operation, OperationId, Status
+from lakehand.domain.operations import (
+    FOLLOWED,
+    Attempt,
+    AttemptEnd,
+    ExternalId,
+    Lease,
+    NewOperation,
+    Operation,
+    OperationId,
+    Status,
+    external_id,
+)
 from lakehand.domain.processes import TableProcess
 from lakehand.domain.rules import Busy, Candidate
 from lakehand.domain.tables import Format, TableId
 from lakehand.store.clock import millis_or_none, to_millis, to_time
 from lakehand.store.documents import failure_document, from_document, storable_text, to_document, to_failure
 
-FOLLOWED = ("priority", "queue", "owner")  # of its table, unless its request set them
 RELEASED = {"lease_holder": None, "lease_token": None, "lease_until": None, "active_slot": None, "place": None}
 
 
@@ -55,7 +65,7 @@ def new_row(new: NewOperation, table: Row[Any], now: int) -> dict[str, Any]:
         "status": Status.PENDING.value,
         **followed_row(new, table),
         "origin": new.origin,
-        "retry_on_error": new.retry_on_error,
+        "retry_on_error": new.retry_on_error is not False,
         "run_times": 0,
         "patience": 0,
         "is_deleted": False,
@@ -150,13 +160,20 @@ def end_row(ended: Attempt | AttemptEnd, at: datetime | None) -> dict[str, Any]:
     }
 
 
+def external_row(external: ExternalId) -> dict[str, Any]:
+    return {"external_id": external.id, "external_url": external.url}
+
+
 def to_attempt(row: Row[Any]) -> Attempt:
+    """Whatever wrote the row: a link that is shown is one of the web."""
+    outside = external_id(row.external_id, row.external_url)
     plain = {name: getattr(row, name) for name in ("number", "handle", "engine", "instance", "outcome")}
     started, finished = to_time(row.start_time), to_time(row.finish_time)
     failure, result = to_failure(row.failure), from_document(row.result)
     return Attempt(
-        operation=row.operation_id, started_at=started, finished_at=finished, failure=failure, result=result, **plain
-    )
+        operation=row.operation_id, started_at=started, finished_at=finished, failure=failure, result=result,
+        external_id=outside.id if outside else None, external_url=outside.url if outside else None, **plain,
+    )  # fmt: skip
 
 
 def about(event: Event, id: OperationId, table: TableId) -> Event:

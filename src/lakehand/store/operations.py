@@ -21,6 +21,7 @@ from lakehand.domain.operations import (
     REOPENABLE,
     Attempt,
     AttemptEnd,
+    ExternalId,
     InstanceId,
     LeaseToken,
     NewOperation,
@@ -69,6 +70,7 @@ from lakehand.store.operation_rows import (
     about,
     attempt_row,
     end_row,
+    external_row,
     new_row,
     saved_row,
     to_attempt,
@@ -184,7 +186,7 @@ class SqlOperations:
     def save(
         self, operation: Operation, *, now: datetime, attempt: Attempt | None = None, ended: AttemptEnd | None = None,
         event: Event | None = None, release: bool = False, wake: bool = False, health: HealthPoint | None = None,
-        pause: str | None = None,
+        pause: str | None = None, external: ExternalId | None = None,
     ) -> Operation:  # fmt: skip
         if operation.lease is None:
             raise LeaseLost(f"operation {operation.id} is written without a lease")
@@ -200,9 +202,11 @@ class SqlOperations:
             pause_table(tx, operation.table, pause, at)
             self.overwrite(tx, operation, saved_row(operation, at) | slot)
             put_attempt(tx, attempt)
-            if ended is not None:
-                same = and_(attempts.c.operation_id == operation.id, attempts.c.handle == ended.handle)
-                tx.execute(update(attempts).where(same).values(end_row(ended, ended.at)))
+            changes = (external_row(external) if external else {}) | (end_row(ended, ended.at) if ended else {})
+            handle = ended.handle if ended else operation.handle
+            if changes and handle:
+                same = and_(attempts.c.operation_id == operation.id, attempts.c.handle == handle)
+                tx.execute(update(attempts).where(same).values(changes))
             if wake:
                 wake_tables(tx, WAKE, [operation.table], at)
             note_failure(tx, operation)

@@ -114,6 +114,8 @@ attempt = Table(
     *required(Document, "result"),
     *optional(Millis, "finish_time"),
     *optional(Document, "failure"),
+    *optional(Key, "external_id"),
+    *optional(sa.String(1000), "external_url"),
     UniqueConstraint("operation_id", "handle", name="uq_attempt_handle"),
     **ON_MYSQL,
 )

@@ -10,12 +10,20 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, case, or_, select, 
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict
 from lakehand.domain.events import Event
-from lakehand.domain.operations import NewOperation, Operation, OperationChanges, OperationId, Status, taken_off
+from lakehand.domain.operations import (
+    FOLLOWED,
+    NewOperation,
+    Operation,
+    OperationChanges,
+    OperationId,
+    Status,
+    taken_off,
+)
 from lakehand.domain.repeats import differences, repeated
 from lakehand.domain.tables import TableChanges, TableId
 from lakehand.store.documents import to_document
 from lakehand.store.events import EventWriter
-from lakehand.store.operation_rows import FOLLOWED, RELEASED
+from lakehand.store.operation_rows import RELEASED
 from lakehand.store.schema import operation
 
 if TYPE_CHECKING:

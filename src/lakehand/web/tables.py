@@ -117,13 +117,14 @@ def table_page(view: PageRequest, table: Table, **more: Any) -> Response:
 
 @router.get("/tables/{id}/run/{action}")
 def prepare_run(id: PathId, action: str, view: Somebody) -> Response:
-    """For an action that deletes: see first what it would delete."""
+    """Choose how it runs. For an action that deletes: see first what it would delete."""
     services = view.services
     table = services.tables.get(TableId(id))
     services.operations.check_possible(table, OperationRequest(action=action))
     earlier = (o for o in services.operations.of_table(table.id, recent=RECENT) if is_dry_run(o.process, action))
     return view.page("run.html", section="/tables", watch=f"table:{table.id}",
         table=table, action=action, dry_run=next(earlier, None), engines=engines_of(services),
+        has_dry_run=services.operations.has_dry_run(table, Action(action)),
     )  # fmt: skip
 
 

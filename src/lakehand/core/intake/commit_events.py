@@ -4,15 +4,19 @@
 An event is a hint. It makes the schedules of its table due; a doubled, late or lost one changes nothing else.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from lakehand.api.writers import MOST_COMMITS, CommitData, ReportedCommit
 from lakehand.core.intake.notifications import Intake, Receipt, normalised
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.rate_limits import RecentKeys
 from lakehand.core.services.catalogs import ServedCatalog
+from lakehand.domain.access import Caller, Role
+from lakehand.domain.actions import Action
 from lakehand.domain.cached_property import cached_property
 from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.events import Event
@@ -43,15 +47,39 @@ class CommitTarget(NamedTuple):
 Decided = CommitResult | Notification
 
 
+def no_metrics(*_values: object) -> None:
+    """The default: nothing is counted."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CommitIntake:
-    """Called by one thread."""
+    """Called by several threads. A repeat that comes at the same moment counts as new: one more evaluation."""
 
     intake: Intake
     plugins: Plugins
     catalogs: Mapping[str, ServedCatalog] = field(default_factory=dict)
     sync_catalogs: Callable[[], None]  # asks for it, does not wait
     recent: RecentKeys = field(default_factory=RecentKeys)
+    on_results: Callable[[str, str, int], None] = no_metrics  # source, outcome, how many
+
+    def report(self, caller: Caller, commits: Sequence[ReportedCommit]) -> Sequence[CommitResult]:
+        """What a caller of the API says. Events that come by HTTP have passed the same check when they are read."""
+        caller.need_for_all(Role.OPERATOR)
+        if len(commits) > MOST_COMMITS:
+            raise Invalid(f"the request has more than {MOST_COMMITS} commits: send them in several requests")
+        return self.record_all([event_of(one, key_of(one.source, one.id) if one.id else "") for one in commits])
+
+    def record_all(self, items: Sequence[CommitEvent | CommitResult]) -> Sequence[CommitResult]:
+        """In transactions of a bounded size. What was refused before is counted with the rest."""
+        events = [item for item in items if isinstance(item, CommitEvent)]
+        results: list[CommitResult] = []
+        for start in range(0, len(events), MOST_COMMITS):
+            results += self.record(events[start : start + MOST_COMMITS])
+        recorded = iter(results)
+        every = [next(recorded) if isinstance(item, CommitEvent) else item for item in items]
+        for outcome, times in Counter(str(result.outcome) for result in every).items():
+            self.on_results(SOURCE, outcome, times)
+        return every
 
     def record(self, events: Sequence[CommitEvent]) -> Sequence[CommitResult]:
         """What became of each event. Those that are stored are durable, all in one transaction."""
@@ -167,6 +195,22 @@ class CommitIntake:
         rows: list[Notification | RefusedNotification] = [*notifications.values(), *refusal_events(refusals)]
         receipts = self.intake.record(rows) if rows else ()
         return dict(zip(notifications, receipts, strict=False))
+
+
+def key_of(source: str, id: str) -> str:
+    """Short, however long the parts are: many of them are kept."""
+    return hashlib.blake2b(f"{source}\n{id}".encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def event_of(
+    data: CommitData, key: str, *, catalog: str = "", register: frozenset[Action] = frozenset()
+) -> CommitEvent:  # fmt: skip
+    """``catalog``: of a table that is named without one. ``register``: an unknown table, with these actions."""
+    db_name, _, table_name = data.table.rpartition(".")
+    return CommitEvent(
+        key=key, location=data.location or "", catalog=data.catalog or catalog, db_name=db_name, table_name=table_name,
+        format=data.format, partitions=tuple(data.partitions), register=register,
+    )  # fmt: skip
 
 
 def joined(known: Notification | None, new: Notification) -> Notification:

@@ -15,7 +15,7 @@ from lakehand.core.plugins.runtimes import Runtimes, Seen, StoredRuntime
 from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.domain.errors import LakehandError, LocationRefused
 from lakehand.domain.events import operation_event
-from lakehand.domain.operations import AttemptEnd, Operation, Status
+from lakehand.domain.operations import AttemptEnd, ExternalId, Operation, Status, external_id
 from lakehand.domain.processes import Failure, Finding, Json, Remedy, RetryPolicy, Verdict
 from lakehand.domain.row_checks import (
     RowMode,
@@ -163,7 +163,7 @@ class Completer:
         is_paused = operation.status is Status.FAILED and failure is not None and failure.reason in PAUSING
         saved = self.store.operations.save(
             operation, now=now, ended=ended or None, event=event, release=True, wake=True, health=health,
-            pause=failure.message if is_paused and failure else None,
+            pause=failure.message if is_paused and failure else None, external=external_id_of(status),
         )  # fmt: skip
         self.health.confirm({operation.table: health} if health else {})
         log.info(word, extra={"operation": saved.id, "status": saved.status, "reason": saved.reason})
@@ -181,6 +181,10 @@ class Completer:
                 engine.forget([operation.handle])
             except (OSError, LakehandError) as error:
                 log.warning("the engine keeps a result", extra={"operation": operation.id, "reason": str(error)})
+
+
+def external_id_of(status: EngineStatus) -> ExternalId | None:
+    return external_id(status.external_id, status.external_url)
 
 
 def verify(factory: ProcessFactory, runtime: StoredRuntime, operation: Operation, status: EngineStatus) -> Verdict:

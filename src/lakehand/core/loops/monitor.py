@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
-from lakehand.core.loops.completer import Completer, mark_unknown
+from lakehand.core.loops.completer import Completer, external_id_of, mark_unknown
 from lakehand.core.loops.draining import Drain
 from lakehand.core.plugins.pools import WaitGroup, WorkerPools
 from lakehand.core.plugins.recovery import Recovery
@@ -20,7 +20,7 @@ from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Metrics, Store
 from lakehand.domain.errors import LakehandError, LeaseLost, NotFound, RecoverProcessFailed
 from lakehand.domain.events import operation_event
-from lakehand.domain.operations import Handle, InstanceId, Operation, OperationId, Status
+from lakehand.domain.operations import ExternalId, Handle, InstanceId, Operation, OperationId, Status
 from lakehand.spi.engines import EngineState, EngineStatus, ExecuteEngine, LeaseGrant
 
 log = logging.getLogger(__name__)
@@ -50,6 +50,7 @@ class EngineMonitor:
     _landed: deque[OperationId] = field(default_factory=deque)  # done; still in flight until the next round
     _not_before: dict[OperationId, float] = field(default_factory=dict)
     _progress_stored: dict[OperationId, float] = field(default_factory=dict)
+    _external_stored: dict[OperationId, ExternalId | None] = field(default_factory=dict)
 
     def run_round(self) -> None:
         """Check everything that is held here. If the engine does not answer, the leases are still renewed."""
@@ -244,23 +245,27 @@ class EngineMonitor:
         self.cancel_on_engine(operation)
 
     def record_progress(self, operation: Operation, status: EngineStatus) -> None:
-        now = self.store.clock.estimate()
+        now, external = self.store.clock.estimate(), external_id_of(status)
         if operation.status not in (Status.CANCELING, Status.RUNNING):
             reason = f"attempt {operation.run_times} runs on {operation.process.engine}"
             moved = operation.moved_to(Status.RUNNING, at=now, reason=reason)
             running = replace(moved, started_at=operation.started_at or now, progress=status.progress)
             event = operation_event(operation, "operation.running", reason)
-            self.store.operations.save(running, now=now, event=event)
-        elif operation.status is Status.RUNNING and self.is_news(operation, status):
+            self.store.operations.save(running, now=now, event=event, external=external)
+            self._external_stored[operation.id] = external
+        elif operation.status is Status.RUNNING and self.is_news(operation, status, external):
             self._progress_stored[operation.id] = time.monotonic()
-            self.store.operations.save(replace(operation, progress=status.progress), now=now)
+            self.store.operations.save(replace(operation, progress=status.progress), now=now, external=external)
+            self._external_stored[operation.id] = external
 
-    def is_news(self, operation: Operation, status: EngineStatus) -> bool:
+    def is_news(self, operation: Operation, status: EngineStatus, external: ExternalId | None) -> bool:
+        if external is not None and external != self._external_stored.get(operation.id):
+            return True
         age = time.monotonic() - self._progress_stored.get(operation.id, 0)
         return status.progress != operation.progress and age > PROGRESS_EVERY
 
     def forget_others(self, live: set[OperationId]) -> None:
-        for memory in (self._not_before, self._progress_stored):
+        for memory in (self._not_before, self._progress_stored, self._external_stored):
             for gone in [known for known in memory if known not in live]:
                 memory.pop(gone, None)
 

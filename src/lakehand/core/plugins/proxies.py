@@ -29,6 +29,7 @@ from lakehand.spi.runtimes import TableRuntime
 C = TypeVar("C", bound=type)
 R = TypeVar("R")
 FRESH = 5.0  # seconds for which an engine's last health report is used
+SHOWN_OF_STATUS = ("message", "result", "progress", "external_id", "external_url")
 
 
 def forwards(contract: type) -> Callable[[C], C]:
@@ -185,7 +186,7 @@ class EngineProxy(PluginProxy, ExecuteEngine):
 
     def status(self, handles: Collection[Handle]) -> Mapping[Handle, EngineStatus]:
         found = call_plugin(self.breaker, "", "status", check_statuses, self.inner.status, handles)
-        return {handle: self.hide(one, "message", "result", "progress") for handle, one in found.items()}
+        return {handle: self.hide(one, *SHOWN_OF_STATUS) for handle, one in found.items()}
 
     def cancel(self, handle: Handle) -> None:
         call_plugin(self.breaker, "", "cancel", anything, self.inner.cancel, handle)

@@ -21,6 +21,7 @@ from lakehand.domain.operations import (
     INSTANCE_STATE,
     Attempt,
     AttemptEnd,
+    ExternalId,
     InstanceId,
     LeaseToken,
     NewOperation,
@@ -106,13 +107,14 @@ class Operations(Protocol):
     def save(
         self, operation: Operation, *, now: datetime, attempt: Attempt | None = None, ended: AttemptEnd | None = None,
         event: Event | None = None, release: bool = False, wake: bool = False, health: HealthPoint | None = None,
-        pause: str | None = None,
+        pause: str | None = None, external: ExternalId | None = None,
     ) -> Operation:  # fmt: skip
         """Write the row, its attempt (one row per handle) and an event in one transaction, fenced by the lease's token.
 
         ``ended`` ends the attempt with that handle. ``release`` gives the lease and the slot back; a final row always
         does. ``wake`` wakes all schedules of its table. ``health``: a point to store. ``pause``: why its table is
-        paused from now on. The schedule of its action knows an operation that FAILED, until one of them succeeds.
+        paused from now on. ``external``: what its present attempt is called where it runs; None leaves that as it is.
+        The schedule of its action knows an operation that FAILED, until one of them succeeds.
         Raises LeaseLost. ``cancel_requested`` and ``is_deleted`` belong to others and are not written here; a row that
         is released although its cancellation was requested ends right here, since no holder would see the request.
         Returns the row as stored.

@@ -5,7 +5,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakehand.api.fields import given_values, names_of, values_of
-from lakehand.api.operations import ChangedOperation, LogQuery, LogsAnswer, OperationQuery, OperationRequest
+from lakehand.api.operations import (
+    ChangedOperation,
+    LogQuery,
+    LogsAnswer,
+    OperationQuery,
+    OperationRequest,
+    WantedWork,
+)
+from lakehand.api.tables import NewTable
+from lakehand.api.writers import PlanRemoval, PlansRequest
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import NotificationRules, OperationFilter, Page, Store
 from lakehand.core.services.audit_trail import AuditTrail, need_table, operation_state, request_of
@@ -16,6 +25,7 @@ from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event, StoredEvent, operation_event
 from lakehand.domain.locations import normalise
 from lakehand.domain.operations import (
+    FOLLOWED,
     MOST_UNFINISHED,
     UNFINISHED,
     Attempt,
@@ -33,9 +43,11 @@ from lakehand.domain.texts import Word
 from lakehand.spi.pauses import DRY_RUN
 
 CONFIRM = "confirm"
+DEFAULT = "default"
 MODE = "mode"
 # These say which operation is wanted, and what its row has: they are no parameters of the job.
-OF_THE_ROW = ("table", "location", "action", "instant", "engine", "priority", "queue", "owner", "retry_on_error")
+OF_THE_ROW = ("table", "location", "action", "instant", "engine", *FOLLOWED, "retry_on_error")
+RECORDED = ("engine", *FOLLOWED, "retry_on_error", "resource", "parallelism")  # in the audit trail, where given
 LOG_READ, MOST_LOG_READS = 1024 * 1024, 16  # bytes of a log that are read at once, and how often
 
 
@@ -91,9 +103,8 @@ class OperationService:
         action = Action(wanted.action)
         detail: dict[str, Json] = {"action": str(action), "dry_run": wanted.dry_run, "confirm": wanted.confirm}
         detail |= {"instant": wanted.instant} if wanted.instant else {}
-        given = {name: getattr(wanted, name) for name in ("engine", "priority", "queue", "owner")}
+        given = {name: getattr(wanted, name) for name in RECORDED}
         detail |= {name: value for name, value in given.items() if value is not None}
-        detail |= {} if wanted.retry_on_error else {"retry_on_error": False}
         detail |= {PARAMETER: str(wanted.verify_rows)} if wanted.verify_rows is not RowMode.OFF else {}
         request = request_of(caller, "operation.submit", table, detail=detail)
         with self.audit.record(request, lambda: need_both(caller, table, wanted.owner)) as outcome:
@@ -101,12 +112,50 @@ class OperationService:
             outcome.after = {**operation_state(operation), "new": is_new}
         return operation, table, is_new
 
-    def named_table(self, wanted: OperationRequest) -> Table:
+    def submit_plans(self, caller: Caller, wanted: PlansRequest) -> tuple[Table, Sequence[Operation]]:
+        """RFC-43's submit: each plan once. A location that nobody registered is, for this action alone."""
+        self.check_engine(wanted.engine)
+        instants = dict.fromkeys(map(self.read_instant, wanted.instants))
+        check_options(wanted.options, self.rules)
+        table = self.table_of_plans(caller, wanted)
+        shared = {name: value for name, value in values_of(wanted).items() if name in names_of(WantedWork)}
+        shared |= {"table": table.id, "location": None}
+        requests = [OperationRequest(**shared, instant=instant) for instant in instants]
+        more = {"options": dict(wanted.options)}
+        return table, [self.submit(caller, request, more)[0] for request in requests]
+
+    def table_of_plans(self, caller: Caller, wanted: PlansRequest) -> Table:
+        try:
+            return self.named_table(wanted)
+        except NotFound:
+            if wanted.location is None:
+                raise
+        new = NewTable(
+            location=wanted.location, format=self.rules.format, db_name=wanted.db_name, table_name=wanted.table_name,
+            owner=wanted.owner or DEFAULT, queue=wanted.queue or DEFAULT, action_types=[wanted.action],
+        )  # fmt: skip
+        return self.tables.add(caller, new)[0]
+
+    def remove_plan(self, caller: Caller, wanted: PlanRemoval) -> tuple[Operation, Table]:
+        """RFC-43's remove: the writer rolled the plan back, or nobody wants it. One that runs is canceled."""
+        action, instant, table = Action(wanted.action), self.read_instant(wanted.instant), self.named_table(wanted)
+        found = self.store.operations.find(table.id, instant)
+        if found is None:
+            raise NotFound(f"{table.name} has no operation at {instant}")
+        if found.process.action != action:
+            raise NotFound(f"{table.name} has no {action} at {instant}, where {named(found)} is")
+        return self.cancel(caller, found.id, delete=True)
+
+    def named_table(self, wanted: OperationRequest | PlansRequest | PlanRemoval) -> Table:
         if wanted.table is not None:
             return self.tables.get(TableId(wanted.table))
         if wanted.location is not None:
             return self.tables.find(wanted.location)
-        raise Invalid("the request names no table: give its id (table) or its location")
+        if isinstance(wanted, OperationRequest):
+            raise Invalid("the request names no table: give its id (table) or its location")
+        if not wanted.table_name:
+            raise Invalid("the request names no table: give its id (table), its location, or table_name with db_name")
+        return self.tables.by_name(wanted.db_name, wanted.table_name)
 
     def read_instant(self, text: str) -> Instant:
         found = self.rules.plausible_instants([text], self.store.clock.estimate())
@@ -146,13 +195,15 @@ class OperationService:
             raise Conflict(
                 f"{table.name} is not registered for {action}: lakehand tables change {table.id} --actions +{action}"
             )
-        listed = sorted(factory.dry_run_actions())
-        if wanted.dry_run and action not in listed:
+        if wanted.dry_run and action not in (listed := sorted(factory.dry_run_actions())):
             can = f"; {table.format} tables have one for {', '.join(listed)}" if listed else ""
             raise Invalid(f"{action} has no dry run: it deletes nothing, or cannot tell beforehand{can}")
         self.check_engine(wanted.engine)
         if wanted.dry_run and wanted.confirm:
             raise Invalid("a dry run deletes nothing, so that there is nothing to confirm: give one of the two")
+
+    def has_dry_run(self, table: Table, action: Action) -> bool:
+        return action in self.plugins.factory(table.format, action).dry_run_actions()
 
     def check_engine(self, name: str | None) -> None:
         """Refuse an engine that is unknown or off, with those that are on."""
@@ -175,15 +226,6 @@ class OperationService:
         """Ask for the end of an operation; ``delete`` also removes it from the service's care for good."""
         verb = "operation.remove" if delete else "operation.cancel"
         return self.carry_out(caller, verb, id, lambda: self.end(id, by=caller.name, delete=delete))
-
-    def remove(self, caller: Caller, table: Table, action: Action, instant: Instant) -> tuple[Operation, Table]:
-        """RFC-43's remove: the plan was rolled back by its writer, or is no longer wanted."""
-        found = self.store.operations.find(table.id, instant)
-        if found is None:
-            raise NotFound(f"{table.name} has no operation at {instant}")
-        if found.process.action != action:
-            raise NotFound(f"{table.name} has no {action} at {instant}, where {named(found)} is")
-        return self.cancel(caller, found.id, delete=True)
 
     def retry(self, caller: Caller, id: OperationId) -> tuple[Operation, Table]:
         return self.carry_out(caller, "operation.retry", id, lambda: self.reopen(id, by=caller.name))
@@ -309,9 +351,13 @@ def check_hudi_options(options: Mapping[str, str], rules: NotificationRules) -> 
 
 
 def parameters_of(wanted: OperationRequest, more: Mapping[str, Json]) -> dict[str, Json]:
-    """For the job: each field that was given, by its name. ``more`` can give none of them but options."""
+    """For the job: each field that was given, by its name. ``more`` can give none of them but options.
+
+    The parallelism is text, as Hudi's client sends it: a repeat through another interface says the same.
+    """
     given = {name: value for name, value in given_values(wanted).items() if name not in OF_THE_ROW}
-    given = {name: str(value) if isinstance(value, Word) else value for name, value in given.items()}
+    is_text = {name: isinstance(value, Word) or name == "parallelism" for name, value in given.items()}
+    given = {name: str(value) if is_text[name] else value for name, value in given.items()}
     reserved = {MODE, *names_of(OperationRequest)} - {"options"}
     free = {name: value for name, value in more.items() if name not in reserved}
     return {**free, **given} | ({} if wanted.instant else {MODE: "plan-and-execute"})

@@ -3,15 +3,17 @@
 
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from threading import Lock
+from urllib.parse import quote
 
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import Handle
 from lakehand.engines.spark.command import Command, job_code
 from lakehand.engines.spark.installation import Installation
 from lakehand.engines.spark.process import DriverProcess, HeartbeatTimer, Launcher
-from lakehand.engines.spark.settings import SparkSettings, read_settings
+from lakehand.engines.spark.settings import APPLICATION, SparkSettings, read_settings
 from lakehand.engines.spark.spool import SpoolClient, SpoolView
 from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
 
@@ -80,7 +82,8 @@ class SparkEngine(ExecuteEngine):
             unknown = EngineStatus(state=EngineState.UNKNOWN, message=f"the spool folder cannot be read: {error}")
             return dict.fromkeys(handles, unknown)
         is_silent = self._silence > SILENT
-        return {handle: status_of(handle, view, is_alive=is_alive, is_silent=is_silent) for handle in handles}
+        found = {handle: status_of(handle, view, is_alive=is_alive, is_silent=is_silent) for handle in handles}
+        return {handle: with_history(status, self.settings.history_url) for handle, status in found.items()}
 
     def cancel(self, handle: Handle) -> None:
         self.spool.cancel_work(handle)
@@ -168,23 +171,23 @@ def status_of(handle: Handle, view: SpoolView, *, is_alive: bool, is_silent: boo
     """From the files, latest stage first. If the driver died, the outcome of running work is unknown: LOST."""
     if handle in view.done:
         return outcome_of(view.done[handle])
-    if handle in view.running:
-        progress = view.running[handle].get("progress") or {}
-        if not is_alive:
-            return EngineStatus(
-                state=EngineState.LOST, progress=progress, message="the driver died while it was running"
-            )
-        state = EngineState.UNKNOWN if is_silent else EngineState.RUNNING
-        return EngineStatus(
-            state=state, progress=progress, message="the driver sends no heartbeat" if is_silent else ""
-        )
-    return EngineStatus(state=EngineState.QUEUED if handle in view.waiting else EngineState.ABSENT)
+    if handle not in view.running:
+        return EngineStatus(state=EngineState.QUEUED if handle in view.waiting else EngineState.ABSENT)
+    if not is_alive:
+        state, message = EngineState.LOST, "the driver died while it was running"
+    elif is_silent:
+        state, message = EngineState.UNKNOWN, "the driver sends no heartbeat"
+    else:
+        state, message = EngineState.RUNNING, ""
+    running = view.running[handle]
+    progress = running.get("progress") or {}
+    return with_application(EngineStatus(state=state, progress=progress, message=message), running)
 
 
 def outcome_of(done: Mapping[str, object]) -> EngineStatus:
     if done.get("state") not in OUTCOMES:
         return EngineStatus(state=EngineState.LOST, message="the result cannot be read")
-    return EngineStatus(
+    status = EngineStatus(
         state=EngineState(str(done["state"])),
         progress=done.get("progress") or {},  # type: ignore[arg-type]
         result=done.get("result") or {},  # type: ignore[arg-type]
@@ -192,3 +195,17 @@ def outcome_of(done: Mapping[str, object]) -> EngineStatus:
         message=str(done.get("message") or ""),
         seconds=done.get("seconds"),  # type: ignore[arg-type]
     )
+    return with_application(status, done)
+
+
+def with_application(status: EngineStatus, document: Mapping[str, object]) -> EngineStatus:
+    """With the Spark application that runs it, or ran it. A driver of an earlier version does not say it."""
+    application, url = document.get("application"), document.get("application_url")
+    return replace(status, external_id=str(application or ""), external_url=str(url or ""))
+
+
+def with_history(status: EngineStatus, history_url: str) -> EngineStatus:
+    """With a page that outlives the application, whose own UI ends with it."""
+    if not history_url or not status.external_id:
+        return status
+    return replace(status, external_url=history_url.replace(APPLICATION, quote(status.external_id, safe="")))

@@ -9,8 +9,10 @@ from datetime import timedelta
 from ipaddress import ip_address
 
 from lakehand.domain.errors import Invalid
+from lakehand.domain.operations import may_link
 
 CONF = "conf."
+APPLICATION = "{application}"  # in history-url
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 MEMORY_UNITS = {"m": 1, "g": 1024}
 CLUSTER_THREADS = 8
@@ -32,6 +34,9 @@ class SparkSettings:
     driver_host: str = ""  # where executors reach the driver; empty: as Spark finds it, loopback for a local cluster
     bind_address: str = ""  # where the driver listens; empty: as driver_host
     executor_python: str = ""  # the Python of executors; empty: that of the driver
+    history_url: str = (
+        ""  # the page of an application, with {application} for its id; empty: Spark's own UI, if it is on
+    )
     conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -72,11 +77,23 @@ def read_settings(properties: Mapping[str, str]) -> SparkSettings:
         driver_host=plain.get("driver-host", ""),
         bind_address=plain.get("bind-address", ""),
         executor_python=plain.get("executor-python", ""),
+        history_url=history_url(plain),
         **{
             name: duration(plain, name.replace("_", "-"), getattr(standard, name))
             for name in ("idle_timeout", "max_age", "lease_grace", "start_timeout", "hang_timeout", "keep_logs")
         },
     )
+
+
+def history_url(properties: Mapping[str, str]) -> str:
+    """An address of the web in which the id of an application can be filled."""
+    text = properties.get("history-url", "")
+    if text and not (APPLICATION in text and may_link(text)):
+        raise Invalid(
+            "history-url of the engine is an http or https address without a password, with {application} where the"
+            " id goes: http://history.example.org:18080/history/{application}"
+        )
+    return text
 
 
 def is_local(master: str) -> bool:

@@ -13,7 +13,7 @@ from threading import Lock
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import Handle
 from lakehand.engines.spark.command import Command
-from lakehand.engines.spark.engine import CLEAN_UP_INTERVAL, STOP_TIMEOUT
+from lakehand.engines.spark.engine import CLEAN_UP_INTERVAL, STOP_TIMEOUT, with_history
 from lakehand.engines.spark.installation import Installation
 from lakehand.engines.spark.spool import HANDLE, Document
 from lakehand.engines.spark_submit.application import Application, machine_token
@@ -127,7 +127,7 @@ class SparkSubmitEngine(ExecuteEngine):
         if not application.exists:
             return EngineStatus(state=EngineState.ABSENT)
         try:
-            return application.status()
+            return with_history(application.status(), self.settings.spark.history_url)
         except OSError as error:
             return EngineStatus(state=EngineState.UNKNOWN, message=f"its folder cannot be read: {error}")
 

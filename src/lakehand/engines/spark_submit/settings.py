@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from lakehand.domain.errors import Invalid
-from lakehand.engines.spark.settings import SparkSettings, duration, megabytes, number, split
+from lakehand.engines.spark.settings import SparkSettings, duration, history_url, megabytes, number, split
 
 UNITS = {"k": 1 / 1024, "": 1, "m": 1, "g": 1024, "t": 1024 * 1024}  # as Spark reads memory: megabytes if unsaid
 LEAST_MEMORY = 512  # megabytes: Spark does not start with less
 RESOURCE = re.compile(r"(?:[a-z]+:)?(\d+)([kmgt]?)[:,](\d+)([kmgt]?)", re.IGNORECASE)
 # Those that mean the same for both engines; without one of its own, the engine takes that of the warm driver.
-SHARED = ("master", "driver-host", "bind-address", "executor-python", "lease-grace", "start-timeout", "keep-logs")
+SHARED = (
+    "master", "driver-host", "bind-address", "executor-python", "lease-grace", "start-timeout", "keep-logs",
+    "history-url",
+)  # fmt: skip
 SIZES = {"driver-memory": "1g", "executor-memory": "1g", "max-driver-memory": "8g", "max-executor-memory": "32g"}
 NUMBERS = {"max-applications": 2, "parallelism": 0, "max-parallelism": 0}
 MODES = ("client", "cluster")
@@ -116,6 +119,7 @@ def read_settings(properties: Mapping[str, str]) -> SubmitSettings:
         driver_host=plain.get("driver-host", ""),
         bind_address=plain.get("bind-address", ""),
         executor_python=plain.get("executor-python", ""),
+        history_url=history_url(plain),
         conf=conf,
     )
     return SubmitSettings(

@@ -4,10 +4,9 @@
 Documents are recognised by their shape, and the envelopes around them are opened.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
 from cloudevents.core.base import BaseCloudEvent
@@ -15,15 +14,15 @@ from cloudevents.core.bindings.http import HTTPMessage, from_binary
 from cloudevents.core.exceptions import BaseCloudEventException
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
-from lakehand.api.fields import Location, Name
+from lakehand.api.writers import COMMIT, MOST_COMMITS, CommitData
+from lakehand.core.intake.commit_events import event_of, key_of
 from lakehand.domain.errors import Invalid
 from lakehand.domain.notifications import CommitEvent, CommitResult, Outcome
 
 Document = Mapping[str, Any]
 Item = CommitEvent | CommitResult
-MOST_EVENTS = 1000  # in one request
 MOST_ENVELOPES = 5  # around an event: SQS in a batch, SNS in it, EventBridge in that, ...
 LONGEST_NAME = 250
 SHOWN = 80  # characters of a wrong value that are shown
@@ -44,16 +43,13 @@ FORMAT = JSONFormat()
 PREFIX = "ce-"
 TIME: TypeAdapter[AwareDatetime] = TypeAdapter(AwareDatetime)
 FAULTS = (BaseCloudEventException, ValueError, TypeError, ArithmeticError, LookupError)
-Version = Annotated[str | int, Field(union_mode="left_to_right")]
-Partition = Annotated[str, Field(max_length=1024)]
-PARTITIONS = "Which partitions changed, each as column=value/column=value: where decisions look first."
-Numbers = Annotated[dict[Name, float], Field(max_length=100, description="Files, bytes, rows that were added.")]
+DATA: TypeAdapter[CommitData] = TypeAdapter(CommitData)
 EXAMPLE: dict[str, Any] = {
     "specversion": "1.0",
     "type": COMMITTED,
     "source": "orders-job",
     "id": "42",
-    "data": {"location": "s3://lake/sales/orders", "format": "delta", "version": 42, "partitions": ["day=2026-11-15"]},
+    "data": COMMIT,
 }
 LISTS = ("Records", "Messages")  # of S3, SQS and SNS; of SQS as its API returns them
 BODIES = ("body", "Body", "Message")  # texts with JSON in them: SQS in both spellings, SNS
@@ -70,11 +66,6 @@ class Defaults(NamedTuple):
 
     catalog: str = ""
     register: frozenset[Any] = frozenset()
-
-
-def key_of(source: str, id: str) -> str:
-    """Short, however long the parts are: many of them are kept."""
-    return hashlib.blake2b(f"{source}\n{id}".encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def text_of(value: object) -> str:
@@ -181,20 +172,6 @@ def named(key: str, catalog: str, namespace: str, name: str, defaults: Defaults)
     )
 
 
-class CommitData(BaseModel):
-    """The data of a `dev.lakehand.table.committed` event: a table by location, or by catalog and name."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE["data"]]})
-
-    location: Location | None = None
-    catalog: Name = ""
-    table: Name = Field(default="", description="The name in the catalog, with its namespace: sales.orders.")
-    format: Name = Field(default="", description="Needed only to register an unknown table.")
-    version: Version = Field(default="", description="Instant, snapshot or version of the commit.")
-    partitions: Annotated[tuple[Partition, ...], Field(max_length=1000, description=PARTITIONS)] = ()
-    numbers: Numbers | None = None
-
-
 def is_structured(document: Document) -> bool:
     return "specversion" in document
 
@@ -241,22 +218,13 @@ def read_event(event: BaseCloudEvent, defaults: Defaults) -> Item:
     if event.get_type() != COMMITTED:
         return ignored(OTHER_TYPE, event.get_type()[:80])
     try:
-        data = CommitData.model_validate(event.get_data())
+        data = DATA.validate_python(event.get_data())
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"]))[:80]
         raise Unrecognised(f"the data of the event is wrong: {quote(where)}: {fault['msg'][:300]}") from error
-    db_name, _, table_name = data.table.rpartition(".")
-    return CommitEvent(
-        key=key_of(event.get_source(), event.get_id()),
-        location=data.location or "",
-        catalog=data.catalog or defaults.catalog,
-        db_name=db_name,
-        table_name=table_name,
-        format=data.format,
-        partitions=data.partitions,
-        register=defaults.register,
-    )
+    key = key_of(event.get_source(), event.get_id())
+    return event_of(data, key, catalog=defaults.catalog, register=defaults.register)
 
 
 def read_request(headers: Mapping[str, str], body: bytes, defaults: Defaults) -> list[Item]:
@@ -270,8 +238,8 @@ def read_request(headers: Mapping[str, str], body: bytes, defaults: Defaults) ->
     found: list[Item] = []
     for item in items_of(document, defaults, 0, is_alone=True):
         found.append(item)
-        if len(found) > MOST_EVENTS:
-            raise Invalid(f"the request has more than {MOST_EVENTS} events: send them in several requests")
+        if len(found) > MOST_COMMITS:
+            raise Invalid(f"the request has more than {MOST_COMMITS} events: send them in several requests")
     return found
 
 

@@ -10,30 +10,29 @@ answers in front of it.
 import asyncio
 import json
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lakehand.api.fields import values_of
+from lakehand.api.writers import MOST_COMMITS, CommitsAnswer, commits_answer
 from lakehand.domain.access import ANONYMOUS, Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError, Unauthorized, Unavailable
-from lakehand.domain.notifications import CommitEvent, CommitResult, Outcome
+from lakehand.domain.notifications import CommitResult
 from lakehand.rest.bodies import exceeds, read, too_large
 from lakehand.rest.commits.events import (
     COMMITTED,
+    DATA,
     EXAMPLE,
     LONGEST_NAME,
-    MOST_EVENTS,
-    CommitData,
     Defaults,
     Item,
     quote,
@@ -131,20 +130,8 @@ class CommitHandler:
         """The answer to each request. Runs in the group commit's thread."""
         parsed = [self.parse(request) for request in requests]
         items = [item for one in parsed if not isinstance(one, LakehandError) for item in one]
-        results = iter(self.record_items(items))
+        results = iter(self.context.commits.record_all(items))
         return [one if isinstance(one, LakehandError) else answer_of([next(results) for _ in one]) for one in parsed]
-
-    def record_items(self, items: Sequence[Item]) -> Iterator[CommitResult]:
-        """In transactions of a bounded size."""
-        events = [item for item in items if isinstance(item, CommitEvent)]
-        results: list[CommitResult] = []
-        for start in range(0, len(events), MOST_EVENTS):
-            results += self.context.commits.record(events[start : start + MOST_EVENTS])
-        recorded = iter(results)
-        every = [next(recorded) if isinstance(item, CommitEvent) else item for item in items]
-        for outcome, times in Counter(str(result.outcome) for result in every).items():
-            self.context.on_notifications("event", outcome, times)
-        return iter(every)
 
     def parse(self, request: CommitRequest) -> Sequence[Item] | LakehandError:
         try:
@@ -219,7 +206,6 @@ class CommitEvents:
         return Response(answer, ACCEPTED, media_type="application/json")
 
 
-MOST_REASONS = 20
 PATH = "/api/v1/commits"
 router = APIRouter(tags=["commits"])
 EVENT: dict[str, Any] = {
@@ -231,11 +217,11 @@ EVENT: dict[str, Any] = {
         "id": {"type": "string", "minLength": 1, "maxLength": 1024},
         "source": {"type": "string", "minLength": 1, "maxLength": 1024},
         "type": {"type": "string", "minLength": 1, "maxLength": 250},
-        "data": CommitData.model_json_schema(),
+        "data": DATA.json_schema(),
     },
     "examples": [EXAMPLE],
 }
-BATCH: dict[str, Any] = {"type": "array", "items": EVENT, "maxItems": MOST_EVENTS}
+BATCH: dict[str, Any] = {"type": "array", "items": EVENT, "maxItems": MOST_COMMITS}
 ANY: dict[str, Any] = {
     "type": "object",
     "description": "A notification of S3 as it is, also in an envelope of EventBridge, SNS or SQS; or a CloudEvent.",
@@ -256,38 +242,11 @@ QUERY = [
 DESCRIBED = {"requestBody": {"content": CONTENT}, "parameters": QUERY, "security": [{"HTTPBearer": []}]}
 
 
-class Reason(BaseModel):
-    outcome: str = Field(examples=["refused"])
-    reason: str
-    count: int
-    example: str = Field(default="", description="One of the tables or objects.")
-
-
-class CommitsAnswer(BaseModel):
-    """What became of the events of a request. Stored ones are durable, and their tables are evaluated next."""
-
-    stored: int = 0
-    ignored: int = Field(default=0, description="No commit, or the same event again.")
-    waiting: int = Field(default=0, description="The table is registered when its catalog has been read.")
-    refused: int = 0
-    tables: int = Field(default=0, description="How many tables the stored events are about.")
-    reasons: list[Reason] = Field(default=[], description=f"At most {MOST_REASONS}.")
-
-
 def answer_of(results: Sequence[CommitResult]) -> bytes:
-    """As JSON. On the hot path: made without the model."""
-    counts = Counter(one.outcome for one in results)
-    reasons: dict[tuple[Outcome, str], dict[str, Any]] = {}
-    for one in results if counts[Outcome.STORED] < len(results) else ():
-        known = reasons.get((one.outcome, one.reason))
-        if known is not None:
-            known["count"] += 1
-        elif one.outcome is not Outcome.STORED and len(reasons) < MOST_REASONS:
-            new = {"outcome": one.outcome, "reason": one.reason, "count": 1, "example": one.example}
-            reasons[one.outcome, one.reason] = new
-    tables = len({one.table for one in results if one.table is not None})
-    named = {str(outcome): counts[outcome] for outcome in Outcome}
-    return json.dumps({**named, "tables": tables, "reasons": list(reasons.values())}, separators=(",", ":")).encode()
+    """As JSON. On the hot path: made without pydantic."""
+    answer = commits_answer(results)
+    document = values_of(answer) | {"reasons": [values_of(one) for one in answer.reasons]}
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 @router.post(PATH, status_code=202, openapi_extra=DESCRIBED)
