@@ -16,7 +16,16 @@ from lakehand.formats.hudi import (
     rollback_failed_writes,
 )
 from lakehand.formats.hudi.actions import TUNABLE, HudiAction, is_planning, refused
-from lakehand.formats.hudi.context import METASERVER, ROWS, RULES, HudiContext, HudiEffect, switch, switched_off, versions
+from lakehand.formats.hudi.context import (
+    METASERVER,
+    ROWS,
+    RULES,
+    HudiContext,
+    HudiEffect,
+    switch,
+    switched_off,
+    versions,
+)
 from lakehand.formats.hudi.locks import NoLock, lock_options
 from lakehand.formats.hudi.properties import IN_METASERVER
 from lakehand.formats.hudi.snapshot import INDEXING, HudiSnapshot

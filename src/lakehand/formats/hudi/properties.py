@@ -13,8 +13,8 @@ FILE = "hoodie.properties"
 BACKUP = "hoodie.properties.backup"  # what a writer leaves while it replaces the file
 METASERVER = "hoodie.metaserver.enabled"
 IN_METASERVER = (
-    "Hudi's metaserver keeps the timeline, which this service does not read. Have the table's writers run its services, "
-    "or keep its timeline in the table"
+    "Hudi's metaserver keeps the timeline, which this service does not read. Have the table's writers run its "
+    "services, or keep its timeline in the table"
 )
 _PAIR = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", re.DOTALL)
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n[ \t]*")
