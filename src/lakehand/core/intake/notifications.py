@@ -244,7 +244,8 @@ def odd_instants(notification: Notification, bad: Sequence[str]) -> Event:
 
 
 def refused_parameter(key: str) -> Event:
-    return Event.counted("intake.parameter-refused", f"the parameter {key[:80]!r} is not on the allow-list, or its value is none")
+    message = f"the parameter {key[:80]!r} is left out: it is not on the allow-list, or its value is none that may pass"
+    return Event.counted("intake.parameter-refused", message)
 
 
 def refuse_long_names(notification: Notification) -> None:
