@@ -38,7 +38,7 @@ def stated() -> dict[str, str]:
     lines = STATEMENTS.read_text(encoding="utf-8").splitlines()
     pairs = [line.split("\t") for line in lines]
     assert len({number for number, _ in pairs}) == len(lines), "a number is used twice"
-    return dict(pairs)  # type: ignore[arg-type]
+    return dict(pairs)
 
 
 @cache

@@ -98,17 +98,17 @@ SUBMIT: Mapping[str, Field] = {
         "tests/formats/hudi/test_planned_admissions.py::test_a_request_from_the_wire_is_completed_from_the_table",
     ),
     "resource": Field(
-        "8g:6g", "4g:4g; rm -rf /", parameter("resource"), lambda shown: shown["parameters"]["resource"], "resource",
+        "8g:6g", "lots", parameter("resource"), lambda shown: shown["parameters"]["resource"], "resource",
         "resource" if "resource" in OURS else "",
         "tests/engines/test_submit_settings.py::"
         "test_resource_is_the_memory_of_driver_and_executors_in_both_spellings", "not a field of these yet",
     ),
     "parallelism": Field(
-        "7", "-1;", parameter("parallelism"), lambda shown: str(shown["parameters"]["parallelism"]), "parallelism",
+        "7", "-1", parameter("parallelism"), lambda shown: str(shown["parameters"]["parallelism"]), "parallelism",
         "parallelism" if "parallelism" in OURS else "",
         "tests/engines/test_submit_settings.py::"
         "test_parallelism_is_cores_on_standalone_and_executors_on_yarn_where_the_queue_counts",
-        "not a field of these yet", of_ours=lambda value: int(value.rstrip(";")),
+        "not a field of these yet", of_ours=int,
     ),
     "execution_engine": Field(
         "spark-submit", "flink", lambda o, t: o.wanted_engine, lambda shown: shown["engine"], "execution_engine",
@@ -144,7 +144,7 @@ class Served(NamedTuple):
             location=f"/data/t{number}", format=HUDI, db_name=f"db{number}", table_name=f"t{number}",
             action_types=ACTIONS, heartbeat_timeout=HEARTBEAT_TIMEOUT, **changes,
         )  # fmt: skip
-        return self.store.tables.add(spec, now=self.store.clock.now(), real=None)[0]
+        return self.store.tables.add(spec, now=self.store.clock.now(), real=spec.location)[0]
 
     def show(self, path: str) -> dict[str, Any]:
         answer: dict[str, Any] = self.senders["rest"].http.get(f"/api/v1/{path}").json()
@@ -172,7 +172,7 @@ def served(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         context = with_engines(context_over(store), "spark", "spark-submit")
         url = str(stack.enter_context(serving(context)).base_url).rstrip("/")
         address = stack.enter_context(rpc_serving(rpc_context(context))).server.address
-        senders = {
+        senders: dict[str, Any] = {
             "submit": RfcSender(url), "client": WireSender(url), "rest": RestSender(url, ""),
             "grpc": RpcSender(address, ""),
         }  # fmt: skip

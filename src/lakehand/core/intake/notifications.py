@@ -189,9 +189,8 @@ class Intake:
         assert notification.action is not None
         rules, extra = self.rules, notification.extra_parameters
         options: dict[str, Json] = {k: v for k, v in extra.items() if k in rules.options and rules.is_value(v)}
+        warnings += [refused_parameter(key) for key in extra if key not in options]
         parameters = {k: v for k, v in notification.parameters.items() if rules.is_value(v.replace(",", ":"))}
-        left_out = [key for key in (*extra, *notification.parameters) if key not in options and key not in parameters]
-        warnings += [refused_parameter(key) for key in left_out]
         return TableProcess(
             action=notification.action,
             parameters={**parameters, "options": options},
@@ -244,8 +243,7 @@ def odd_instants(notification: Notification, bad: Sequence[str]) -> Event:
 
 
 def refused_parameter(key: str) -> Event:
-    message = f"the parameter {key[:80]!r} is left out: it is not on the allow-list, or its value is none that may pass"
-    return Event.counted("intake.parameter-refused", message)
+    return Event.counted("intake.parameter-refused", f"extra parameter {key[:80]!r} is not on the allow-list")
 
 
 def refuse_long_names(notification: Notification) -> None:
