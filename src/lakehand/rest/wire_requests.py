@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses what Hudi writers send, the client's GET and the commit callback, into notifications. Trusts none of it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -21,6 +22,10 @@ LONGEST_QUERY = 256 * 1024  # bytes; a thousand instants take twenty thousand
 MOST_PARAMETERS = 100
 MOST_CACHED, LONGEST_CACHED = 4096, 4096  # parsed requests that are cached, and their size without instants
 INSTANT = b"instant="
+DEPLOYED = {  # what a writer says about the size of the work, and how it is written
+    "resource": re.compile(r"(?:[a-z]{1,16}:)?[0-9]{1,6}[kmgt]?[:,][0-9]{1,6}[kmgt]?", re.IGNORECASE),
+    "parallelism": re.compile(r"0*[1-9][0-9]{0,5}|1000000"),
+}
 SHOWN = 80  # characters of a wrong value that are shown
 
 
@@ -101,7 +106,7 @@ class RequestParser:
             table_name=query.get("table_name", ""),
             owner=query.get("username", "") or "default",
             queue=query.get("queue", "") or "default",
-            parameters={name: query[name] for name in ("resource", "parallelism") if query.get(name)},
+            parameters=deployed(query, warnings),
             extra_parameters=extra_parameters(query.get("extra_params", "")),
             engine=engine,
             retry_on_error={"false": False, "true": True}.get(query.get("retry_on_error", "").lower()),
@@ -167,6 +172,17 @@ def extra_parameters(text: str) -> Mapping[str, str]:
     """``a=1;b=2``; the intake takes those on the allow-list."""
     pairs = (part.partition("=") for part in split(text, ";")[:MOST_PARAMETERS])
     return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def deployed(query: Mapping[str, str], warnings: list[Event]) -> Mapping[str, str]:
+    """Resource and parallelism. What cannot be read is left out: an engine could not size its work by it."""
+    given = {name: query[name] for name in DEPLOYED if query.get(name)}
+    good = {name: text for name, text in given.items() if DEPLOYED[name].fullmatch(text)}
+    warnings += [
+        Event.counted("wire.unreadable-size", f"the {name} {quote(given[name])} cannot be read; it is left out")
+        for name in given.keys() - good
+    ]
+    return good
 
 
 def parse_actions(text: str, warnings: list[Event]) -> frozenset[Action]:
