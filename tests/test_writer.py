@@ -313,6 +313,7 @@ def test_the_table_of_a_writer_that_plans_nothing_is_registered_with_its_lock_an
         ({"trigger": "time", "max_age": 60, "actions": ["clustering"]}, "number of commits alone"),
         ({"trigger": "time", "max_age": 60, "table_type": COPY_ON_WRITE}, "number of commits alone"),
         ({"trigger": "time", "max_age": 60, "scheduling": "service", "lock": LOCK}, "table's properties"),
+        ({"actions": ["clustering"], "index": "bucket", "lock": LOCK}, "next write fails"),
         ({"hudi_version": "1.2.1", "extra_params": {"key": "a;b"}}, "semicolons"),
     ],
 )
@@ -357,9 +358,9 @@ def test_the_documented_options_are_the_real_ones() -> None:
     page = (Path(__file__).parents[1] / "docs" / "hudi.md").read_text(encoding="utf-8")
     newer, older = re.findall(r"^```properties\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
 
-    assert read(newer) == hudi_options(URL, hudi_version="1.2.1", actions=EVERYTHING, lock=LOCK, index="bucket")
+    assert read(newer) == hudi_options(URL, hudi_version="1.2.1", actions=EVERYTHING, lock=LOCK, index="record")
     assert read(older) == hudi_options(
-        URL, hudi_version="0.15.0", actions=["compaction", "clustering"], lock=LOCK, index="bucket"
+        URL, hudi_version="0.15.0", actions=["compaction", "clustering"], lock=LOCK, index="record"
     )
 
 

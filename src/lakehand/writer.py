@@ -70,6 +70,10 @@ COUNTS_NOTHING = (
     f'each commit that finds none pending. With scheduling="{SERVICE}", Lakehand plans after as many commits as it is '
     "told"
 )
+CLUSTERED_BUCKETS = (
+    'clustering of a table with index="bucket": Hudi finds a bucket by the names of its files, which a clustering does '
+    'not keep, and the next write fails. Leave clustering out, or use index="record"'
+)
 NO_INDEX = (
     "compaction of a merge-on-read table without index=...: Hudi's default index looks only into base files. A key "
     "that was deleted, and comes back while a compaction plan is pending, can become two rows or lose its next delete. "
@@ -137,6 +141,8 @@ def hudi_options(
         max_commits=max_commits, lock=lock or {}, index=checked_index(index),
     )  # fmt: skip
     check_trigger(plan)
+    if "clustering" in plan.actions and plan.index.get("hoodie.index.type") == "BUCKET":
+        raise ValueError(CLUSTERED_BUCKETS)
     if scheduling == SERVICE and not lock:
         raise ValueError(NO_LOCK_TO_PLAN)
     away = checked_fallback(plan, fallback) == INLINE and not is_ready(url, timeout=timeout)
