@@ -296,6 +296,16 @@ def test_the_table_of_a_writer_that_plans_nothing_is_registered_with_its_lock_an
     }
 
 
+def test_the_service_plans_all_actions_of_such_a_table_by_time() -> None:
+    properties = table_properties(lock=LOCK, actions=EVERYTHING, trigger="num-or-time", max_age=900)
+
+    for action in EVERYTHING:
+        assert properties[f"hudi.{action}.trigger"] == "num-or-time"
+        assert properties[f"hudi.{action}.max-age"] == "900s"
+    with pytest.raises(ValueError, match="needs seconds"):
+        table_properties(lock=LOCK, trigger="time")
+
+
 @pytest.mark.parametrize(
     ("wrong", "names"),
     [
@@ -312,7 +322,7 @@ def test_the_table_of_a_writer_that_plans_nothing_is_registered_with_its_lock_an
         ({"max_age": 60}, "needs seconds"),
         ({"trigger": "time", "max_age": 60, "actions": ["clustering"]}, "number of commits alone"),
         ({"trigger": "time", "max_age": 60, "table_type": COPY_ON_WRITE}, "number of commits alone"),
-        ({"trigger": "time", "max_age": 60, "scheduling": "service", "lock": LOCK}, "table's properties"),
+        ({"trigger": "time", "max_age": 60, "scheduling": "service", "lock": LOCK}, "table_properties"),
         ({"actions": ["clustering"], "index": "bucket", "lock": LOCK}, "next write fails"),
         ({"hudi_version": "1.2.1", "extra_params": {"key": "a;b"}}, "semicolons"),
     ],

@@ -81,9 +81,10 @@ NO_INDEX = (
 )
 # A record index takes a key for the same in all partitions. Both its switch and its type are needed: with the switch
 # alone the writer keeps the index and looks elsewhere, and readers who ask for a key do not find it.
+INDEX_TYPE = "hoodie.index.type"
 INDEXES: Mapping[str, Mapping[str, str]] = {
-    "bucket": {"hoodie.index.type": "BUCKET"},
-    "record": {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"},
+    "bucket": {INDEX_TYPE: "BUCKET"},
+    "record": {INDEX_TYPE: "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"},
 }
 ALONE = ("InProcessLockProvider", "NoopLockProvider")  # locks that no other process sees
 
@@ -141,7 +142,7 @@ def hudi_options(
         max_commits=max_commits, lock=lock or {}, index=checked_index(index),
     )  # fmt: skip
     check_trigger(plan)
-    if "clustering" in plan.actions and plan.index.get("hoodie.index.type") == "BUCKET":
+    if "clustering" in plan.actions and plan.index.get(INDEX_TYPE) == "BUCKET":
         raise ValueError(CLUSTERED_BUCKETS)
     if scheduling == SERVICE and not lock:
         raise ValueError(NO_LOCK_TO_PLAN)
@@ -154,18 +155,23 @@ def table_properties(
     *,
     lock: Mapping[str, str],
     actions: Sequence[str] = ("compaction",),
+    trigger: str = NUM,
     max_delta_commits: int = 5,
+    max_age: int | None = None,
     max_commits: int = 4,
     index: str | None = None,
 ) -> dict[str, str]:
     """What the table of such a writer is registered with where the service plans: its lock, its index, and when."""
-    wanted, lazy = checked_actions(actions), {"hoodie.clean.failed.writes.policy": "LAZY"}
-    numbers = {
-        "hudi.compaction.delta-commits": str(max_delta_commits) if "compaction" in wanted else "",
-        "hudi.clustering.commits": str(max_commits) if "clustering" in wanted else "",
-        "hoodie.index.type": checked_index(index).get("hoodie.index.type", ""),
+    check_age(checked_word("trigger", trigger, tuple(TRIGGERS)), max_age)
+    numbers = {"compaction": {"delta-commits": max_delta_commits}, "clustering": {"commits": max_commits}}
+    times = {} if trigger == NUM else {"trigger": trigger, "max-age": f"{max_age}s"}
+    when = {
+        f"hudi.{action}.{key}": str(value)
+        for action in checked_actions(actions)
+        for key, value in {**numbers.get(action, {}), **times}.items()
     }
-    return {**lock, **lazy, **{key: value for key, value in numbers.items() if value}}
+    kind = {key: value for key, value in checked_index(index).items() if key == INDEX_TYPE}
+    return {**lock, "hoodie.clean.failed.writes.policy": "LAZY", **when, **kind}
 
 
 def file_lock(folder: str) -> dict[str, str]:
@@ -436,13 +442,17 @@ def checked_extra(value: str) -> str:
     return value
 
 
+def check_age(trigger: str, max_age: int | None) -> None:
+    if (max_age is None) != (trigger == NUM):
+        raise ValueError(f"trigger is {trigger!r} and max_age {max_age}: each trigger by time needs seconds")
+
+
 def check_trigger(plan: WriterPlan) -> None:
-    if (plan.max_age is None) != (plan.trigger == NUM):
-        raise ValueError(f"trigger is {plan.trigger!r} and max_age {plan.max_age}: each trigger by time needs seconds")
+    check_age(plan.trigger, plan.max_age)
     if plan.trigger == NUM:
         return
     if plan.scheduling == SERVICE:
-        raise ValueError("this writer plans nothing: set the trigger and the age in the table's properties")
+        raise ValueError("this writer plans nothing: trigger and age belong to its table, see table_properties(...)")
     if not plan.compacts:
         raise ValueError(NO_TIME)
     if "clustering" in plan.actions:
@@ -472,7 +482,7 @@ def checked_table_type(name: str) -> str:
 def checked_index(name: str | None) -> Mapping[str, str]:
     if name and not re.fullmatch(r"\w+", name):
         raise ValueError(f"{name!r} is not an index of Hudi: use one of {', '.join(INDEXES)}, or a type such as SIMPLE")
-    return INDEXES.get(name, {"hoodie.index.type": name.upper()}) if name else {}
+    return INDEXES.get(name, {INDEX_TYPE: name.upper()}) if name else {}
 
 
 def parsed_version(text: str) -> tuple[int, ...]:

@@ -135,7 +135,10 @@ def test_clustering_without_a_lock_is_printed_with_a_warning_beside_it(type_in: 
 def test_the_table_of_a_writer_that_plans_nothing_is_named_beside_its_options(type_in: Run) -> None:
     asked = ["hudi-options", "--scheduling", "service", "--actions", "compaction,clean", "--index", "bucket"]
     bare = type_in(*asked)
-    locked = type_in(*asked, "--lock-folder", "/data/trips/.hoodie/locks", "--max-delta-commits", "2")
+    locked = type_in(
+        *asked, "--lock-folder", "/data/trips/.hoodie/locks", "--max-delta-commits", "2", "--trigger", "num-or-time",
+        "--max-age", "900",
+    )  # fmt: skip
 
     assert bare.exit_code == 1
     assert "lock=file_lock(folder)" in bare.stderr
@@ -143,7 +146,7 @@ def test_the_table_of_a_writer_that_plans_nothing_is_named_beside_its_options(ty
     command = locked.stderr.strip().partition("lakehand tables add ")[2]
     words = command.split()
     assert words[:5] == ["TABLE", "--actions", "compaction,clean", "--scheduling", "service"]
-    assert "hudi.compaction.delta-commits=2" in words
+    assert {"hudi.compaction.delta-commits=2", "hudi.compaction.max-age=900s", "hudi.clean.max-age=900s"} <= {*words}
     assert "hoodie.write.lock.filesystem.path=/data/trips/.hoodie/locks" in words
 
 

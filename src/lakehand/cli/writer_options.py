@@ -47,7 +47,7 @@ def print_hudi_options(
     engine: Annotated[str | None, typer.Option(help="Its engine, such as spark-submit (1.2.1 and newer).")] = None,
     scheduling: Annotated[str, typer.Option(help="Who plans: writer or service.")] = WRITER,
     trigger: Annotated[
-        str, typer.Option(help="When the writer plans a compaction: num, time, num-or-time or num-and-time.")
+        str, typer.Option(help="When a compaction is planned: num, time, num-or-time or num-and-time.")
     ] = NUM,
     max_age: Annotated[
         int | None, typer.Option(min=1, metavar="SECONDS", help="With a trigger by time: since the last compaction.")
@@ -79,22 +79,24 @@ def print_hudi_options(
         raise CommandFailed("--lock-folder is for disks and HDFS, --storage-lock for buckets: give one of them")
     locks = file_lock(lock_folder) if lock_folder else storage_lock() if in_bucket else {}
     locks |= pairs(lock or [], "--lock")
-    wanted = words(actions)
+    wanted, by_service = words(actions), scheduling == SERVICE
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         options = hudi_options(
             url, hudi_version=hudi_version, actions=wanted, table_type=SHORT.get(table_type.lower(), table_type),
             database=database, owner=owner, queue=queue, resource=resource, parallelism=parallelism,
             extra_params=pairs(extra_param, "--extra-param"), engine=engine, token=wire_token,
-            callback_key=callback_key, scheduling=scheduling, trigger=trigger, max_delta_commits=max_delta_commits,
-            max_age=max_age, max_commits=max_commits, lock=locks, index=index, fallback=INLINE if inline else None,
+            callback_key=callback_key, scheduling=scheduling, trigger=NUM if by_service else trigger,
+            max_delta_commits=max_delta_commits, max_age=None if by_service else max_age, max_commits=max_commits,
+            lock=locks, index=index, fallback=INLINE if inline else None,
         )  # fmt: skip
     for warning in warned:
         print_error(f"warning: {warning.message}")
-    if scheduling == SERVICE or "clean" in wanted:
+    if by_service or "clean" in wanted:
         properties = table_properties(
-            lock=locks, actions=wanted, max_delta_commits=max_delta_commits, max_commits=max_commits, index=index
-        )
+            lock=locks, actions=wanted, trigger=trigger, max_delta_commits=max_delta_commits, max_age=max_age,
+            max_commits=max_commits, index=index,
+        )  # fmt: skip
         print_error(f"register the table as these options expect: {add_table(wanted, properties)}")
     print(render(options, format, ("properties", "json", "python")))
 
