@@ -15,8 +15,8 @@ from lakehand.formats.hudi.context import HudiContext, HudiEffect
 from lakehand.formats.hudi.locks import NoLock, shared_lock
 from lakehand.formats.hudi.plans import clean_numbers, commit_numbers
 from lakehand.formats.hudi.snapshot import HudiSnapshot, PendingPlan
-from lakehand.formats.hudi.timeline import TimelineFile, in_order, instants_in
-from lakehand.formats.hudi.turns import wait_for_runner
+from lakehand.formats.hudi.timeline import State, TimelineFile, in_order, instants_in
+from lakehand.formats.hudi.turns import wait_for_runners
 from lakehand.spi import (
     Action,
     Drop,
@@ -106,7 +106,7 @@ class PlannedAction(HudiAction):
         stale = self.stale_plans(snapshot, pending)
         if stale and not may_roll_back(context.table.config):
             return stale_failure(stale)
-        if waiting := self.not_now(context) or (wait_for_runner(context, instant) if pending else None):
+        if waiting := self.not_now(context) or wait_for_runners(context, pending):
             return waiting
         size = sum(plan.size.bytes for plan in pending)
         return self.complete(context, operation, instant=instant, stale=stale, size=size)
@@ -122,8 +122,8 @@ class PlannedAction(HudiAction):
             return Drop(reason=f"no {self.name} plan is pending, and none is made beside the writer: {lock.reason}")
         if not pending and not context.by_person and isinstance(need := self.decide(context), Skip):
             return Drop(reason=f"no longer needed: {need.reason}")
-        may_plan = not isinstance(lock, NoLock)
-        return self.not_now(context) or self.complete(context, operation, may_plan=may_plan, stale=stale)
+        may_plan, waiting = not isinstance(lock, NoLock), self.not_now(context) or wait_for_runners(context, pending)
+        return waiting or self.complete(context, operation, may_plan=may_plan, stale=stale)
 
     def stale_plans(self, snapshot: HudiSnapshot, plans: Iterable[PendingPlan]) -> dict[Instant, str]:
         """Plans that cannot succeed any more, with the reason."""
@@ -149,6 +149,8 @@ class PlannedAction(HudiAction):
         if size:
             parameters[kit.ESTIMATE] = size
         parameters |= self.limits(context)
+        if begun := [plan.instant for plan in context.snapshot.pending_of(self.name) if plan.state is State.INFLIGHT]:
+            parameters["begun"] = [*begun]  # by an attempt of ours, or by somebody who is dead
         if self.why_stale:
             parameters["may_roll_back"] = may_roll_back(context.table.config)
             parameters["stale"] = {str(key): why for key, why in stale.items()}
