@@ -180,7 +180,7 @@ def read_parallelism(text: str) -> str:
 
 def deployed(query: Mapping[str, str], warnings: list[Event]) -> Mapping[str, str]:
     """Resource and parallelism. What cannot be read is left out: an engine could not size its work by it."""
-    found = {}
+    found: dict[str, str] = {}
     for name, read in (("resource", read_resource), ("parallelism", read_parallelism)):
         try:
             found |= {name: read(query[name])} if query.get(name) else {}
