@@ -116,12 +116,12 @@ def test_what_an_operation_is_to_run_with_is_passed_on_by_the_client() -> None:
 
 
 @pytest.mark.parametrize(
-    "wish", [{"owner": "finance"}, {"queue": "night"}, {"resource": "4g:4g"}, {"parallelism": 4}, {"engine": "spark"}]
+    "field", [{"owner": "finance"}, {"queue": "night"}, {"resource": "4g:4g"}, {"parallelism": 4}, {"engine": "spark"}]
 )
 @pytest.mark.parametrize("writer", [{"hudi_version": "1.2.0"}, {"hudi_version": "1.2.1", "scheduling": "service"}])
-def test_wishes_that_nobody_would_send_are_warned_of(wish: dict[str, object], writer: dict[str, str]) -> None:
+def test_fields_that_nobody_would_send_are_warned_of(field: dict[str, object], writer: dict[str, str]) -> None:
     with pytest.warns(UserWarning, match="only Hudi's client sends this"):
-        options = hudi_options(URL, lock=LOCK, **writer, **wish)  # type: ignore[arg-type]
+        options = hudi_options(URL, lock=LOCK, **writer, **field)  # type: ignore[arg-type]
 
     assert not [key for key in options if key.startswith(f"{DEPLOY}deploy") or key.endswith("engine")]
 
@@ -206,7 +206,7 @@ def test_fallback_follows_the_readiness_of_the_service(service: tuple[str, int])
 
 
 @pytest.mark.parametrize(
-    ("wish", "why"),
+    ("given", "why"),
     [
         ({"lock": None}, "completed twice.*file_lock.*storage_lock"),
         ({"hudi_version": "1.1.1"}, "1.2.0 or newer"),
@@ -217,10 +217,10 @@ def test_fallback_follows_the_readiness_of_the_service(service: tuple[str, int])
 )
 @pytest.mark.parametrize("url", [URL, NOBODY])
 def test_a_fallback_that_would_run_a_plan_twice_is_refused_before_the_service_is_away(
-    url: str, wish: dict[str, object], why: str
+    url: str, given: dict[str, object], why: str
 ) -> None:
     with pytest.raises(ValueError, match=why):
-        hudi_options(url, **{"lock": LOCK, "fallback": "inline", "timeout": 0.1, **wish})  # type: ignore[arg-type]
+        hudi_options(url, **{"lock": LOCK, "fallback": "inline", "timeout": 0.1, **given})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("version", ["0.15.0", "1.0.2", "1.1.1", "1.2.0", "1.2.1"])

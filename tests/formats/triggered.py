@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import lance
 
@@ -144,7 +145,7 @@ class Paimon(Triggered):
     format = "paimon"
 
     def ask(self, folder: Path, ages: Ages, at: datetime, settings: dict[str, str]) -> TableProcess | Skip:
-        keyed = {"primary_keys": ["id"]} if self.number == "sorted-runs" else {}
+        keyed: dict[str, Any] = {"primary_keys": ["id"]} if self.number == "sorted-runs" else {}
         options = {"write-only": "true", **({"bucket": "1"} if keyed else {})}
         made = HandMade(folder / f"{len(list(folder.iterdir()))}", options=options, **keyed)
         for number, age in enumerate(ages):

@@ -208,8 +208,8 @@ def test_what_goes_in_is_stored_and_shown(served: Served, interface: str, name: 
     value = row.value
     if name in REGISTERING:  # a table that the request registers gets its names from it
         location = f"{NEW}-{interface}-{name}"
-        body = {"base_path": location, "table_name": "t", "instant": INSTANT, name: value}
-        names = {"basepath": location, "table_name": "t", "instant": INSTANT, row.client: value}
+        given = {"table_name": f"t_{interface}", "instant": INSTANT}  # one table has the name
+        body, names = {"base_path": location, **given, name: value}, {"basepath": location, **given, row.client: value}
         served.senders[interface].submit("compact", **(body if interface == "submit" else names))
         table = served.store.tables.by_locations([location])[location]
     elif name == "base_path":
