@@ -27,7 +27,6 @@ from tests.rpc.parts import rpc_context, rpc_serving
 
 ROOT = Path(__file__).parents[2]
 OTHER = "20261114191013983"
-OURS = {one.name for one in fields(OperationRequest)}
 # The words of the RFC's example bodies.
 RFC_SUBMIT = (
     "db_name", "table_name", "owner", "queue", "instant", "resource", "parallelism", "execution_engine", "extra_params",
@@ -99,16 +98,16 @@ SUBMIT: Mapping[str, Field] = {
     ),
     "resource": Field(
         "8g:6g", "lots", parameter("resource"), lambda shown: shown["parameters"]["resource"], "resource",
-        "resource" if "resource" in OURS else "",
+        "resource",
         "tests/engines/test_submit_settings.py::"
-        "test_resource_is_the_memory_of_driver_and_executors_in_both_spellings", "not a field of these yet",
+        "test_resource_is_the_memory_of_driver_and_executors_in_both_spellings",
     ),
     "parallelism": Field(
         "7", "-1", parameter("parallelism"), lambda shown: str(shown["parameters"]["parallelism"]), "parallelism",
-        "parallelism" if "parallelism" in OURS else "",
+        "parallelism",
         "tests/engines/test_submit_settings.py::"
         "test_parallelism_is_cores_on_standalone_and_executors_on_yarn_where_the_queue_counts",
-        "not a field of these yet", of_ours=int,
+        of_ours=int,
     ),
     "execution_engine": Field(
         "spark-submit", "flink", lambda o, t: o.wanted_engine, lambda shown: shown["engine"], "execution_engine",
@@ -254,6 +253,7 @@ def test_no_field_is_without_a_row() -> None:
     assert {*RFC_REGISTER, "db_name", "action_types", "heartbeat_timeout", "properties"} == set(
         RegisterRequest.model_fields
     )
+    assert {row.ours for row in SUBMIT.values() if row.ours} <= {one.name for one in fields(OperationRequest)}
     assert set(WireSender.DEFAULTS) - {"action"} <= {row.client for row in SUBMIT.values()}
 
 

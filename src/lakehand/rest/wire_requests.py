@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote_plus
 
+from lakehand.api.operations import MOST_PARALLEL, read_resource
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid
 from lakehand.domain.events import Event
@@ -22,10 +23,6 @@ LONGEST_QUERY = 256 * 1024  # bytes; a thousand instants take twenty thousand
 MOST_PARAMETERS = 100
 MOST_CACHED, LONGEST_CACHED = 4096, 4096  # parsed requests that are cached, and their size without instants
 INSTANT = b"instant="
-DEPLOYED = {  # what a writer says about the size of the work, and how it is written
-    "resource": re.compile(r"(?:[a-z]{1,16}:)?[0-9]{1,6}[kmgt]?[:,][0-9]{1,6}[kmgt]?", re.IGNORECASE),
-    "parallelism": re.compile(r"0*[1-9][0-9]{0,5}|1000000"),
-}
 SHOWN = 80  # characters of a wrong value that are shown
 
 
@@ -174,15 +171,22 @@ def extra_parameters(text: str) -> Mapping[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
+def read_parallelism(text: str) -> str:
+    """A number, as text: so RFC and client have it."""
+    if not re.fullmatch(r"[0-9]{1,7}", text) or not 1 <= int(text) <= MOST_PARALLEL:
+        raise ValueError(f"{text[:40]!a} is not a parallelism: a number from 1 to {MOST_PARALLEL}")
+    return text
+
+
 def deployed(query: Mapping[str, str], warnings: list[Event]) -> Mapping[str, str]:
     """Resource and parallelism. What cannot be read is left out: an engine could not size its work by it."""
-    given = {name: query[name] for name in DEPLOYED if query.get(name)}
-    good = {name: text for name, text in given.items() if DEPLOYED[name].fullmatch(text)}
-    warnings += [
-        Event.counted("wire.unreadable-size", f"the {name} {quote(given[name])} cannot be read; it is left out")
-        for name in given.keys() - good
-    ]
-    return good
+    found: dict[str, str] = {}
+    for name, read in (("resource", read_resource), ("parallelism", read_parallelism)):
+        try:
+            found |= {name: read(query[name])} if query.get(name) else {}
+        except ValueError as error:
+            warnings.append(Event.counted("wire.unreadable-size", f"{error}; the {name} is left out"))
+    return found
 
 
 def parse_actions(text: str, warnings: list[Event]) -> frozenset[Action]:
