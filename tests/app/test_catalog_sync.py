@@ -71,7 +71,7 @@ def test_new_tables_are_registered_once_for_all_that_is_not_optional(service: Se
     by_location = service.tables.checked(TableSpec(location=str(location), format=orders.format))
     for spec in (orders.spec, by_location):
         optional = frozenset(service.plugins.actions_of(orders.format)) - spec.action_types
-        assert optional == {"compute-statistics", "compute-partition-statistics"}
+        assert optional == {"compute-statistics", "compute-partition-statistics", "expire-data"}
 
 
 def test_a_dry_run_changes_nothing(service: Service, catalog: SqlCatalog) -> None:

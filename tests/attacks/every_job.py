@@ -34,10 +34,13 @@ HUDI: dict[str, Any] = {
     "mode": "plan-and-execute",
     "may_plan": True,
 }
-ICEBERG: dict[str, Any] = {"operation_tag": "7-x", "identity": "8f2f", "before": 1, "columns": ["id"]}
+ICEBERG: dict[str, Any] = {
+    "operation_tag": "7-x", "identity": "8f2f", "before": 1, "columns": ["id"], "column": "at", "cutoff": LONG_AGO,
+}  # fmt: skip
 DELTA: dict[str, Any] = {
     "operation_tag": "7-x", "identity": "8f2f", "before": {"version": 1}, "small_bytes": 1000, "target_bytes": 2000,
     "retain_hours": 168, "mode": "lite", "columns": ["id"], "keep_from": 1, "older_than": LONG_AGO, "dry_run": False,
+    "column": "at", "cutoff": LONG_AGO,
 }  # fmt: skip
 PAIMONS: dict[str, Any] = {
     "operation_tag": "7-x", "identity": PAIMON, "before": 1, "strategy": "full", "kind": "append", "until": 2,
@@ -59,6 +62,7 @@ JOBS: Mapping[str, Mapping[str, Any]] = {
     "iceberg-rewrite-manifests": ICEBERG,
     "iceberg-expire-snapshots": ICEBERG,
     "iceberg-remove-orphans": ICEBERG,
+    "iceberg-expire-data": ICEBERG,
     "iceberg-compute-statistics": ICEBERG,
     "iceberg-compute-partition-statistics": ICEBERG,
     "delta-optimize": DELTA,
@@ -67,6 +71,7 @@ JOBS: Mapping[str, Mapping[str, Any]] = {
     "delta-purge": DELTA,
     "delta-checkpoint": DELTA,
     "delta-clean-log": DELTA,
+    "delta-expire-data": DELTA,
     "paimon-compact": PAIMONS,
     "paimon-expire-snapshots": PAIMONS,
     "paimon-remove-orphans": PAIMONS,

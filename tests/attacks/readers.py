@@ -46,6 +46,7 @@ def row(*cells: Cell) -> Mapping[str, Cell]:
 
 UNKNOWN = Exposed("streams and shallow clones that no metadata of the table knows")
 LATER = Untested("it drops rows in a commit: the files stay for another action")
+STOPPED = Exposed("a stream that does not skip such commits stops at them")
 SAVEPOINTS = by(
     "jobs/hudi",
     "test_archive.py::test_what_a_savepoint_holds_stays_readable_through_archive_clean_and_dropped_partitions",
@@ -127,6 +128,13 @@ READERS: Mapping[str, Mapping[str, Cell]] = {
         by("jobs/iceberg", "test_orphans.py::test_young_files_stay_whatever_the_settings_and_the_request_say"),
         UNKNOWN,
     ),
+    "iceberg-expire-data": row(
+        LATER,
+        by("jobs/iceberg", "test_expire_data.py::test_rows_go_in_one_commit_and_tags_keep_what_they_have"),
+        LATER,
+        by("jobs/iceberg", "test_expire_data.py::test_a_writer_that_changes_a_file_with_old_rows_wins"),
+        STOPPED,
+    ),
     "delta-vacuum": row(
         by(
             "jobs/delta",
@@ -151,6 +159,16 @@ READERS: Mapping[str, Mapping[str, Cell]] = {
             "test_log_care.py::test_what_an_unfinished_operation_may_have_committed_stays_in_the_log",
         ),
         UNKNOWN,
+    ),
+    "delta-expire-data": row(
+        LATER,
+        Untested("Delta has none"),
+        by(
+            "formats/delta",
+            "test_data_expiry.py::test_a_change_feed_shows_deletions_only_if_somebody_says_that_it_may",
+        ),
+        by("jobs/delta", "test_expire_data.py::test_a_writer_that_changes_a_file_with_old_rows_wins"),
+        STOPPED,
     ),
     "paimon-expire-snapshots": row(
         by(

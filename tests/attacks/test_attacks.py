@@ -47,7 +47,10 @@ def test_without_an_attack_the_same_job_changes_the_same_table(real_table: Table
 
 
 # Not needed by these tables. (Those of Paimon have tables of their own: test_paimon_expiry_paths.py.)
-ELSEWHERE = frozenset({"delta-purge", "delta-clean-log", "paimon-expire-tags", "paimon-expire-partitions"})
+ELSEWHERE = frozenset(
+    {"delta-purge", "delta-clean-log", "delta-expire-data", "iceberg-expire-data", "paimon-expire-tags"}
+    | {"paimon-expire-partitions"}
+)
 # Actions that follow the table's own metadata.
 FOLLOWING = sorted(pair for pair in JOBS if pair not in LISTING | ELSEWHERE)
 

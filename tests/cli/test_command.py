@@ -132,6 +132,34 @@ def test_clustering_without_a_lock_is_printed_with_a_warning_beside_it(type_in: 
     assert "hoodie.clustering.updates.strategy=" in locked.stdout
 
 
+def test_the_table_of_a_writer_that_plans_nothing_is_named_beside_its_options(type_in: Run) -> None:
+    asked = ["hudi-options", "--scheduling", "service", "--actions", "compaction,clean", "--index", "bucket"]
+    bare = type_in(*asked)
+    locked = type_in(
+        *asked, "--lock-folder", "/data/trips/.hoodie/locks", "--max-delta-commits", "2", "--trigger", "num-or-time",
+        "--max-age", "900",
+    )  # fmt: skip
+
+    assert bare.exit_code == 1
+    assert "lock=file_lock(folder)" in bare.stderr
+    assert "hoodie.compact.schedule.inline=false" in locked.stdout.splitlines()
+    command = locked.stderr.strip().partition("lakehand tables add ")[2]
+    words = command.split()
+    assert words[:5] == ["TABLE", "--actions", "compaction,clean", "--scheduling", "service"]
+    assert {"hudi.compaction.delta-commits=2", "hudi.compaction.max-age=900s", "hudi.clean.max-age=900s"} <= {*words}
+    assert "hoodie.write.lock.filesystem.path=/data/trips/.hoodie/locks" in words
+
+
+def test_what_the_client_sends_along_is_asked_for_by_the_command(type_in: Run) -> None:
+    asked = ["--resource", "2g:4g", "--parallelism", "4", "--engine", "spark-submit", "--extra-param", "a=1"]
+    printed = answer(type_in("hudi-options", "-V", "1.2.1", "--index", "bucket", *asked, "--format", "json"))
+
+    manager = "hoodie.table.service.manager"
+    wanted = {"deploy.resources": "2g:4g", "deploy.parallelism": "4", "deploy.extra.params": "a=1"}
+    assert {key: printed[f"{manager}.{key}"] for key in wanted} == wanted
+    assert printed[f"{manager}.execution.engine"] == "spark-submit"
+
+
 def test_the_doctor_finds_a_sound_machine(type_in: Run, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     lake.mkdir()

@@ -209,6 +209,7 @@ def test_operations_of_a_plugin_that_is_off_wait_and_say_for_what(world: World, 
 def test_schedules_and_state_survive_that_their_plugin_is_off_for_a_while(world: World, sentences: Sentences) -> None:
     table = world.add_table()
     counted: list[int] = []
+    vars(world.factory)["required_states"] = lambda: {COUNT}
     world.factory.says[CLEAN] = lambda runtime: counted.append(runtime.update_state(COUNT, lambda n: n + 1))
     world.add_table("cleaned", action_types=frozenset({CLEAN}))
     world.look()

@@ -135,6 +135,27 @@ def append_a_little(warehouse: iceberg.Warehouse, table: Path) -> None:
     warehouse.append(table, rows=20)
 
 
+def date_iceberg(warehouse: iceberg.Warehouse, table: Path) -> None:
+    """Of five days, two are old."""
+    name = warehouse.name(table)
+    warehouse.sql(f"CREATE TABLE {name} (id bigint, day date) USING iceberg PARTITIONED BY (day)")
+    warehouse.sql(f"INSERT INTO {name} VALUES {dated_rows()}")
+
+
+def dated_rows() -> str:
+    days = ("2024-01-01", "2024-01-02", "2098-01-01", "2098-01-02", "2099-01-01")
+    return ", ".join(f"({number}, DATE '{day}')" for number, day in enumerate(days))
+
+
+def young_iceberg_facts(spark: SparkSession, path: Path) -> object:
+    """Old rows are deleted on purpose; these are not."""
+    return young_rows(iceberg.open_warehouse(spark, path.parent), path)
+
+
+def young_rows(warehouse: iceberg.Warehouse, table: Path) -> object:
+    return warehouse.sql(f"SELECT * FROM {warehouse.name(table)} WHERE day > '2098-01-01' ORDER BY id")
+
+
 def spoil_delta(spark: SparkSession, path: Path) -> None:
     delta.make_table(spark, path, commits=2, files=3)
     delta.delete(spark, path, "id % 10 = 3")
@@ -144,6 +165,18 @@ def outdate_delta(spark: SparkSession, path: Path) -> None:
     delta.make_table(spark, path, commits=1, files=4)
     spark.newSession().sql(f"OPTIMIZE {delta.quoted(path)}").collect()
     delta.age(spark, path, DAYS)
+
+
+def date_delta(spark: SparkSession, path: Path) -> None:
+    """Of five days, two are old."""
+    columns = "(id bigint, day date) USING delta PARTITIONED BY (day)"
+    spark.sql(f"CREATE TABLE {delta.quoted(path)} {columns}")
+    spark.sql(f"INSERT INTO {delta.quoted(path)} VALUES {dated_rows()}")
+
+
+def young_delta_facts(spark: SparkSession, path: Path | str) -> object:
+    """Old rows are deleted on purpose; these are not."""
+    return spark.read.format("delta").load(str(path)).where("day > '2098-01-01'").orderBy("id").collect()
 
 
 def lengthen_log(spark: SparkSession, path: Path) -> None:
@@ -278,6 +311,8 @@ def lance_need(*actions: str, spoil: Callable[[SparkSession, Path], object] = sp
 
 
 AGED = settings(paimon__expire_partitions__older_than="30d")
+OLD_ROWS = {"iceberg__expire_data__column": "day", "iceberg__expire_data__max_age": "30d"}
+OLD_DELTA_ROWS = {"delta__expire_data__column": "day", "delta__expire_data__max_age": "30d"}
 FEW_FILES = {"delta__optimize__min_files": "2"}
 FEW_VECTORS = {"delta__purge__min_files": "2"}
 FEW_SNAPSHOTS = settings(paimon__expire_snapshots__retain_last="2", paimon__expire_snapshots__at_least="3")
@@ -309,12 +344,14 @@ NEEDS = (
     ),
     replace(iceberg_need("remove-orphans", spoil=write_files), further=lose_iceberg_files),
     iceberg_need("compute-statistics", "compute-partition-statistics", spoil=append_a_little),
+    replace(iceberg_need("expire-data", spoil=date_iceberg, **OLD_ROWS), facts=young_iceberg_facts),
     delta_need("optimize", spoil_delta, **FEW_FILES),
     delta_need("z-order", spoil_delta, **ORDERED),
     delta_need("vacuum", outdate_delta),
     delta_need("purge", spoil_delta, **FEW_VECTORS),
     delta_need("checkpoint", spoil_delta, delta__checkpoint__commits="3"),
     delta_need("clean-log", lengthen_log, delta__clean_log__min_files="5"),
+    replace(delta_need("expire-data", date_delta, **OLD_DELTA_ROWS), facts=young_delta_facts),
     paimon_need("compact", spoil=spoil_paimon),
     paimon_need("expire-snapshots", spoil=outdate_paimon, values=FEW_SNAPSHOTS),
     paimon_need("remove-orphans", spoil=spoil_paimon, further=lose_paimon_files),

@@ -71,11 +71,15 @@ IN_CATALOG = (
     ),
     iceberg_need("remove-orphans", spoil=local.write_files),
     iceberg_need("compute-statistics", "compute-partition-statistics", spoil=local.append_a_little),
+    replace(
+        iceberg_need("expire-data", spoil=local.date_iceberg, **local.OLD_ROWS),
+        facts=lambda session, path: local.young_rows(Warehouse(session, SCHEMA, path.parent), path),
+    ),
 )  # fmt: skip
 NEEDS = (*COPIED, *IN_CATALOG)
 # What the rule refuses in a bucket until somebody says that nobody else writes.
 REFUSED = frozenset(
     {(need.format, action) for need in COPIED if need.format == "hudi" for action in need.actions}
-    | {("delta", action) for action in ("optimize", "z-order", "purge", "vacuum")}
+    | {("delta", action) for action in ("optimize", "z-order", "purge", "vacuum", "expire-data")}
     | {("paimon", action) for action in ("compact", "expire-snapshots", "expire-partitions", "expire-tags")}
 )

@@ -49,8 +49,10 @@ def lock_folders(folder: Path) -> dict[str, str]:
 def writer_options(kind: str, url: str, lock: Path) -> dict[str, str]:
     """As a user gets them. The Java client names Java classes in its plans, so there the service alone plans."""
     actions, kept = ["clustering", "clean"], file_lock(str(lock))
-    wanted = hudi_options(url, hudi_version=VERSIONS[kind], actions=actions, table_type=type_of(kind), lock=kept)
-    return {**wanted, "hoodie.clustering.schedule.inline": "false"} if kind == "java" else wanted
+    scheduling = "service" if kind == "java" else "writer"
+    return hudi_options(
+        url, hudi_version=VERSIONS[kind], actions=actions, table_type=type_of(kind), lock=kept, scheduling=scheduling
+    )
 
 
 def type_of(kind: str) -> str:

@@ -26,6 +26,7 @@ class PlayedEngine(SparkSubmitEngine):
     script = SLEEP
 
     def _command(self, application: Application, item: Document) -> Command:
+        self._resources(item.get("parameters") or {}, application.handle)
         return Command(
             arguments=["/bin/sh", "-c", self.script + "; true", "driver", str(application.spool.root)],
             environment={"PATH": "/usr/bin:/bin"},
@@ -33,8 +34,8 @@ class PlayedEngine(SparkSubmitEngine):
             properties_file=application.folder / "spark.properties",
         )
 
-    def give(self, name: str, *, has_lease: bool = True) -> Handle:
-        work = Work(job="probe", parameters={}, table="db.t", location="/t")
+    def give(self, name: str, *, has_lease: bool = True, **parameters: str) -> Handle:
+        work = Work(job="probe", parameters=parameters, table="db.t", location="/t")
         grant = LeaseGrant(heartbeat_token=self.heartbeat_token() if has_lease else None, time_to_live=LONG)
         self.submit(work, Handle(name), grant)
         return Handle(name)
@@ -86,6 +87,12 @@ def test_no_more_run_at_once_than_the_settings_allow_and_the_oldest_goes_first(e
     engine.kill(handles[0])
     engine.tend()
     eventually(lambda: engine.busy() == {"b", "a"})
+
+
+def test_a_size_that_cannot_be_read_stops_neither_its_application_nor_another(engine: PlayedEngine) -> None:
+    handles = {engine.give("a", resource="lots"), engine.give("b", resource="4g:4g")}
+
+    eventually(lambda: engine.busy() >= handles)
 
 
 def test_work_without_a_lease_starts_with_its_first_renewal(engine: PlayedEngine) -> None:

@@ -3,7 +3,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
+from urllib.parse import urlencode
 
 import grpc
 import httpx
@@ -55,6 +56,50 @@ class RestSender:
 
     def change_table(self, table: int, **fields: Any) -> None:
         self.send("PATCH", f"/api/v1/tables/{table}", fields)
+
+    def add_table(self, **fields: Any) -> None:
+        self.send("POST", "/api/v1/tables", fields)
+
+
+class RfcSender(RestSender):
+    """The JSON of RFC-43, with its own words."""
+
+    EXAMPLE: ClassVar = {
+        "owner": "default", "queue": "default", "resource": "4g:4g", "parallelism": "1000", "execution_engine": "Spark",
+        "extra_params": "",
+    }  # fmt: skip
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, "")
+
+    def submit(self, service: str, **fields: Any) -> None:  # type: ignore[override]
+        self.send("POST", f"/v1/hoodie/service/{service}/submit", self.EXAMPLE | fields)
+
+    def remove(self, service: str, **fields: Any) -> None:
+        self.send("POST", f"/v1/hoodie/service/{service}/remove", fields)
+
+    def register(self, **fields: Any) -> None:
+        self.send("POST", "/v1/hoodie/service/register", fields)
+
+
+class WireSender:
+    """Hudi's client: everything is in the query, and every answer is 200."""
+
+    DEFAULTS: ClassVar = {
+        "execution_engine": "spark", "extra_params": "", "db_name": "", "resource": "spark:4g,4g", "basepath": "",
+        "parallelism": "100", "action": "REQUEST", "table_name": "", "queue": "default", "instant": "",
+        "username": "default",
+    }  # fmt: skip
+
+    def __init__(self, url: str) -> None:
+        self.http = httpx.Client(base_url=url)
+
+    def close(self) -> None:
+        self.http.close()
+
+    def submit(self, service: str, **query: str) -> None:
+        answer = self.http.get(f"/v1/hoodie/service/{service}?{urlencode(self.DEFAULTS | query)}")
+        assert answer.status_code == 200, answer.text
 
 
 class ClientSender:
@@ -125,6 +170,9 @@ class RpcSender:
 
     def change_table(self, table: int, **fields: Any) -> None:
         self.call("Tables.ChangeTable", id=table, **fields)
+
+    def add_table(self, **fields: Any) -> None:
+        self.call("Tables.AddTable", **fields)
 
 
 class FormSender:

@@ -193,7 +193,12 @@ def test_what_cannot_be_compared_says_why_and_runs_all_the_same(
 
 @pytest.mark.parametrize(
     ("name", "case"),
-    [("paimon.expire_partitions", "rows of expired partitions"), ("hudi.partition-ttl", "rows of old partitions")],
+    [
+        ("paimon.expire_partitions", "rows of expired partitions"),
+        ("hudi.partition-ttl", "rows of old partitions"),
+        ("iceberg.expire_data", "rows past their age"),
+        ("delta.expire-data", "rows past their age"),
+    ],
 )
 def test_an_action_that_takes_rows_away_by_intent_is_not_compared(name: str, case: str, sentences: Sentences) -> None:
     job = Job(session=object(), parameters={})  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 """What jobs of all formats refuse, whatever they are asked for; no Spark."""
 
 import time
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from lakehand.jobs.safety import (
     ImplausibleShare,
     UnsafeRequest,
     cut_off,
+    day_before,
+    day_literal,
     operation_tag,
     refuse_implausible,
     whole_number,
@@ -79,3 +82,48 @@ def test_a_dry_run_names_the_first_thousand_files_and_counts_all() -> None:
 
     assert (len(found["would_delete"]), found["would_delete_files"]) == (1000, 1200)
     assert would_delete(["a"], 7, 0) == {"would_delete": ["a"], "would_delete_files": 7, "would_delete_bytes": 0}
+
+
+DAY = 24 * HOUR
+
+
+@pytest.mark.parametrize("kind", ["timestamptz", "timestamp with zone"])
+def test_rows_stay_for_seven_days_whatever_is_asked_for(kind: str) -> None:
+    with pytest.raises(BelowFloor, match="nothing younger than 168 h is deleted"):
+        day_before({"cutoff": ago(6 * DAY)}, kind)
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp", "anything else"])
+def test_where_no_zone_is_known_rows_stay_for_half_a_day_more(kind: str) -> None:
+    assert day_before({"cutoff": ago(7 * DAY + 13 * HOUR)}, kind).timestamp() * 1000 <= ago(7 * DAY + 13 * HOUR)
+    with pytest.raises(BelowFloor, match="nothing younger than 180 h is deleted"):
+        day_before({"cutoff": ago(7 * DAY + HOUR)}, kind)
+
+
+@pytest.mark.parametrize("asked", [None, True, "0", 1.5])
+def test_rows_are_old_by_a_time_alone(asked: Any) -> None:
+    with pytest.raises(UnsafeRequest, match="is not a time"):
+        day_before({"cutoff": asked}, "date")
+
+
+def test_only_whole_days_are_old() -> None:
+    noon = datetime(2026, 3, 4, 12, 30, tzinfo=timezone.utc)
+    assert day_before({"cutoff": int(noon.timestamp() * 1000)}, "date") == datetime(2026, 3, 4, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("kind", "literal"),
+    [
+        ("date", "DATE '2026-03-04'"),
+        ("timestamptz", "TIMESTAMP '2026-03-04 00:00:00Z'"),
+        ("timestamp", "TIMESTAMP_NTZ '2026-03-04 00:00:00'"),
+    ],
+)
+def test_a_day_begins_at_midnight_of_utc_in_every_session(kind: str, literal: str) -> None:
+    assert day_literal(kind, datetime(2026, 3, 4, tzinfo=timezone.utc)) == literal
+
+
+def test_most_rows_of_a_table_go_only_when_it_is_confirmed() -> None:
+    refuse_implausible({}, 50, 100, what="are old", of="rows", most=0.5)
+    with pytest.raises(ImplausibleShare, match=r"51 of 100 rows \(51%\) are old; more than 50% is not deleted"):
+        refuse_implausible({}, 51, 100, what="are old", of="rows", most=0.5)

@@ -27,6 +27,7 @@ STARTED = {
     "tests.browser": ("lakehand.app", "lakehand.cli"),
     "tests.cli": ("lakehand.cli",),
     "tests.cluster": ("lakehand.engines", "lakehand.jobs"),
+    "tests.conformance": ("lakehand.app", "lakehand.cli", "lakehand.engines", "lakehand.formats", "lakehand.jobs"),
     "tests.demo": ("lakehand.demo",),
     "tests.e2e": ("lakehand.app", "lakehand.cli", "lakehand.engines", "lakehand.formats", "lakehand.jobs"),
     "tests.engines": ("lakehand.jobs.driver",),

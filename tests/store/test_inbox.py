@@ -13,7 +13,7 @@ from lakehand.domain.notifications import InboxRow
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.schedules import EvaluationResult
 from lakehand.domain.tables import TableChanges
-from lakehand.store import SqlStore
+from lakehand.store import SqlStore, open_store
 from tests.store.given import (
     CLEAN,
     COMPACTION,
@@ -248,6 +248,27 @@ def test_a_batch_of_known_tables_costs_four_statements(store: SqlStore, size: in
     store.inbox.store(batch, [], now=NOON + HOUR)
 
     assert len([sql for sql in seen if not sql.startswith("BEGIN")]) == 4
+
+
+def test_a_table_that_is_changed_while_a_plan_is_stored_gives_it_its_new_values(
+    store: SqlStore, migrated_url: str
+) -> None:
+    if store.database.dialect == "sqlite":
+        pytest.skip("SQLite has one writer: the change comes before or after")
+    table, other = a_table(store, queue="slow"), open_store(migrated_url)
+
+    def change(_c: object, _u: object, sql: str, *_: object) -> None:
+        if sql.startswith("INSERT INTO operation"):
+            other.tables.change(table.id, TableChanges(queue="vip", owner="carol", priority=50), now=NOON)
+
+    sql_event.listen(store.database.engine, "before_cursor_execute", change)
+    try:
+        store.inbox.store([inbox_row(spec(), PLAN)], [], now=NOON)
+    finally:
+        other.close()
+
+    [operation] = operations(store)
+    assert (operation.queue, operation.owner, operation.priority) == ("vip", "carol", 50)
 
 
 def asked_with(resource: str, **values: object) -> InboxRow:

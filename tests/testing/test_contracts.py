@@ -14,6 +14,7 @@ import pytest
 from lakehand.formats.hudi import HudiFormat, HudiProcessFactory
 from lakehand.spi import (
     Action,
+    Counter,
     Failure,
     Finding,
     Format,
@@ -53,6 +54,11 @@ def decided(change: Callable[[Any], Any]) -> Callable[..., Any]:
 
 def writing(self: Factory, table: TableRuntime, action: Action) -> Any:
     Path(table.reference.location, "seen-by-me").touch()
+    return HudiProcessFactory.trigger(self, table, action)
+
+
+def remembering(self: Factory, table: TableRuntime, action: Action) -> Any:
+    table.update_state(StateKey(name="seen", default=0, encode=str, decode=int), lambda count: count + 1)
     return HudiProcessFactory.trigger(self, table, action)
 
 
@@ -97,6 +103,13 @@ BAD_FACTORIES: Mapping[str, tuple[type[Factory], str]] = {
     "state that does not survive": (
         make_factory(required_states=lambda _: {StateKey(name="seen", default=7, encode=str, decode=forgetful)}),
         "test_its_state_survives_being_stored",
+    ),
+    "a state that it has not declared": (
+        make_factory(trigger=remembering), "test_it_uses_only_the_state_that_it_declares",
+    ),
+    "metrics that are made anew each time": (
+        make_factory(metrics=lambda _: [Counter("seen", "Tables seen.")]),
+        "test_its_metrics_are_valid_and_the_same_every_time",
     ),
     "a dry run of another's action": (
         make_factory(dry_run_actions=lambda _: frozenset({UNHEARD})),

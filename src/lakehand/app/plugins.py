@@ -19,6 +19,8 @@ from lakehand.spi.engines import EngineContext, ExecuteEngine
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.formats import TableFormat
 from lakehand.spi.kit import FormatFactory, FormatSettings
+from lakehand.spi.metrics import PluginMetric
+from lakehand.spi.runtimes import StateKey
 
 log = logging.getLogger(__name__)
 GROUPS = {
@@ -52,6 +54,7 @@ class Loaded:
     plugin: Any = None
     config: PluginConfig = PluginConfig()
     strategies: Mapping[Pair, ProcessTriggerStrategy] = field(default_factory=dict)
+    metrics: Sequence[PluginMetric] = ()
     settings: FormatSettings | None = None  # of a factory that is built with the kit
 
     @property
@@ -96,6 +99,7 @@ def load(
         strategies={pair: one.strategies[pair] for pair, one in pairs.items()},
         properties={one.plugin.name: one.config.properties for one in factories if one.plugin},
         settings={one.plugin.name: one.settings for one in factories if one.plugin and one.settings},
+        metrics=[(one.report.name, metric) for one in (*formats, *factories, *engines) for metric in one.metrics],
         reports=(
             *(report_with_rival(one, read) for one in formats),
             *(report_with_pairs(one, pairs) for one in factories),
@@ -162,9 +166,13 @@ def opened(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open
         for breaker in proxy.breakers:
             breaker.name, breaker.masks = entry.name, masks
         strategies = strategies_of(proxy) if kind == "process-factory" else {}
+        check_states(plugin)
         listed = report(kind, entry, "on", priority=config.priority, pairs=pairs_of(proxy), strategies=strategies)
         settings = plugin.settings if isinstance(plugin, FormatFactory) else None
-        return Loaded(report=listed, plugin=proxy, config=config, strategies=strategies, settings=settings)
+        return Loaded(
+            report=listed, plugin=proxy, config=config, strategies=strategies, settings=settings,
+            metrics=metrics_of(plugin),
+        )  # fmt: skip
     except (Exception, SystemExit) as error:
         log.warning("a plugin is broken and stays off", exc_info=True, extra={"plugin": entry.name, "kind": kind})
         why = masks.hide(f"{type(error).__name__}: {error}")
@@ -175,6 +183,20 @@ def check_word(plugin: object, attribute: str) -> None:
     word = getattr(plugin, attribute, None)
     if not isinstance(word, str) or not word.strip() or len(word) > 64:
         raise PluginBroken(f"its class has no {attribute}: set {attribute} to a word of at most 64 characters")
+
+
+def check_states(plugin: object) -> None:
+    if isinstance(plugin, ProcessFactory):
+        keys = list(plugin.required_states())
+        if not all(isinstance(key, StateKey) for key in keys) or len({key.name for key in keys}) < len(keys):
+            raise PluginBroken("its required_states are not a set of StateKeys with different names")
+
+
+def metrics_of(plugin: Any) -> Sequence[PluginMetric]:
+    found = tuple(plugin.metrics())
+    if not all(isinstance(one, PluginMetric) and one.kind for one in found):
+        raise PluginBroken("its metrics are not all a Counter or a Gauge")
+    return found
 
 
 def strategies_of(factory: ProcessFactory) -> Mapping[Pair, ProcessTriggerStrategy]:

@@ -348,6 +348,7 @@ def build(settings: Settings, identity: Identity | None = None, *, umask: int | 
     store: Store = open_store(settings.database_url)
     metrics = PrometheusMetrics()
     plugins = load(bounded_configs(settings), engine_context(settings, umask), masks=settings.masks())
+    metrics.add_plugin_metrics(plugins.metrics)
     gc.collect()
     gc.freeze()  # what was loaded so far stays: the collector need not walk through it again and again
     return Service(settings, identity, store, plugins, metrics)

@@ -155,6 +155,7 @@ class TableChecker:
         runtime = DetachedRuntime(
             spec=spec_of(found, scheduling, self.plugins, self.properties), format=reader,
             now=datetime.now(timezone.utc), reference=found.reference, properties=self.plugins.properties_of(factory),
+            factory=factory,
         )  # fmt: skip
         try:
             answer: TableProcess | Skip = patiently(partial(factory.trigger, runtime, action))

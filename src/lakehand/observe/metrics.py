@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prometheus metrics, in a registry of their own, with bounded labels: text from outside cannot fill it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from itertools import product
 
 import prometheus_client as prometheus
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
 
 from lakehand.core.ports import PluginReport
 from lakehand.domain.notifications import Outcome
@@ -15,7 +19,10 @@ from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import reported_number
 from lakehand.domain.tables import Format
 from lakehand.spi.health import BYTES_REWRITTEN, FILES_REMOVED
+from lakehand.spi.metrics import PluginMetric
 
+log = logging.getLogger(__name__)
+NO_NAME = re.compile(r"[^a-z0-9]+")
 MOST_VALUES = 200
 LONGEST_VALUE = 60
 REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -73,6 +80,31 @@ class CallMetrics:
         self._streams.set(open)
 
 
+class PluginMetricsCollector(Collector):
+    """The numbers of plugins, each named after its plugin. Reading them calls no code of a plugin."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, PluginMetric] = {}
+
+    def add(self, plugin: str, metric: PluginMetric) -> None:
+        """A name that is taken is left out, with a line in the log: the others are still shown."""
+        name = f"plugin_{NO_NAME.sub('_', plugin.lower())}_{metric.name}"
+        if metric.kind == "counter":
+            name = f"{name}_total"
+        if name in (*self._metrics, "plugin_errors_total", "plugin_hangs_total"):
+            log.warning("a metric of a plugin is left out: its name is taken", extra={"plugin": plugin, "metric": name})
+        else:
+            self._metrics[name] = metric
+
+    def collect(self) -> Iterator[Metric]:
+        for name, metric in self._metrics.items():
+            made = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+            family = made(f"lakehand_{name}", metric.meaning, labels=metric.labels)
+            for values, number in PluginMetric.samples(metric).items():
+                family.add_metric(values, number)
+            yield family
+
+
 class PrometheusMetrics:
     """Counts what the loops and the API report; implements the core's ``Metrics``."""
 
@@ -85,6 +117,8 @@ class PrometheusMetrics:
         self._pairs: set[tuple[str, str]] = set()
         self._make_metrics()
         self.rpc = CallMetrics(self.registry)
+        self._of_plugins = PluginMetricsCollector()
+        self.registry.register(self._of_plugins)
 
     def _make_metrics(self) -> None:
         counter = partial(prometheus.Counter, namespace="lakehand", registry=self.registry)
@@ -205,6 +239,11 @@ class PrometheusMetrics:
             self._bytes.labels(*pair)
             self._starved.labels(*pair)
             self._lost.labels(pair[1])
+
+    def add_plugin_metrics(self, metrics: Iterable[tuple[str, PluginMetric]]) -> None:
+        """Show what plugins count themselves; each with the name of its plugin."""
+        for plugin, metric in metrics:
+            self._of_plugins.add(plugin, metric)
 
     def alerts(self, open: Mapping[str, int]) -> None:
         for severity, count in open.items():

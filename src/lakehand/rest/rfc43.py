@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """RFC-43's JSON endpoints: submit and remove by table and instant, register by base path. 4xx on bad input."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lakehand.api.fields import Location, Name, Priority, Properties, Seconds
-from lakehand.api.operations import MOST_PARALLEL, OperationAnswer, operation_answer, read_resource
+from lakehand.api.operations import OperationAnswer, operation_answer, read_resource
 from lakehand.api.tables import NewTable, TableAnswer, table_answer
 from lakehand.api.writers import MOST_INSTANTS, PlanRemoval, PlansAnswer, PlansRequest, plans_answer
 from lakehand.core.intake.notifications import own_name
@@ -19,7 +18,7 @@ from lakehand.domain.errors import Invalid
 from lakehand.domain.locations import EXTRA_LOCATIONS
 from lakehand.rest.context import ApiContext
 from lakehand.rest.dependencies import Context, Writer
-from lakehand.rest.wire_requests import ACTIONS, wanted_engine
+from lakehand.rest.wire_requests import ACTIONS, read_parallelism, wanted_engine
 
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])
 Service = Annotated[str, Path(pattern="^(compact|cluster|clean)$", examples=["compact"])]
@@ -81,8 +80,8 @@ def submit(service: Service, request: SubmitRequest, context: Context, writer: W
         action=str(ACTIONS[service]),
         instants=[text.strip() for text in request.instant.split(",")[:MOST_INSTANTS]],
         options=read_options(request.extra_params, context.intake.rules),
-        resource=given_resource(request.resource),
-        parallelism=read_parallelism(request.parallelism),
+        resource=given(read_resource, request.resource),
+        parallelism=int(given(read_parallelism, request.parallelism) or 0) or None,
         engine=wanted_engine(request.execution_engine),
         queue=own_name(request.queue),
         owner=own_name(request.owner),
@@ -135,18 +134,9 @@ def read_options(text: str, rules: NotificationRules) -> dict[str, str]:
     return options
 
 
-def given_resource(text: str) -> str | None:
+def given(read: Callable[[str], str], value: int | str | None) -> str | None:
+    """Its text, if there is one."""
     try:
-        return read_resource(text) if text else None
+        return None if value in (None, "") else read(str(value))
     except ValueError as error:
         raise Invalid(str(error)) from error
-
-
-def read_parallelism(value: int | str | None) -> int | None:
-    """A number, or its text, as the RFC has it."""
-    if value in (None, ""):
-        return None
-    text = str(value)
-    if not re.fullmatch(r"[0-9]{1,7}", text) or not 1 <= int(text) <= MOST_PARALLEL:
-        raise Invalid(f"{text[:40]!a} is not a parallelism: a number from 1 to {MOST_PARALLEL}")
-    return int(text)

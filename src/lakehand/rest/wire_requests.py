@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses what Hudi writers send, the client's GET and the commit callback, into notifications. Trusts none of it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote_plus
 
+from lakehand.api.operations import MOST_PARALLEL, read_resource
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid
 from lakehand.domain.events import Event
@@ -101,7 +103,7 @@ class RequestParser:
             table_name=query.get("table_name", ""),
             owner=query.get("username", "") or "default",
             queue=query.get("queue", "") or "default",
-            parameters={name: query[name] for name in ("resource", "parallelism") if query.get(name)},
+            parameters=deployed(query, warnings),
             extra_parameters=extra_parameters(query.get("extra_params", "")),
             engine=engine,
             retry_on_error={"false": False, "true": True}.get(query.get("retry_on_error", "").lower()),
@@ -167,6 +169,24 @@ def extra_parameters(text: str) -> Mapping[str, str]:
     """``a=1;b=2``; the intake takes those on the allow-list."""
     pairs = (part.partition("=") for part in split(text, ";")[:MOST_PARAMETERS])
     return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def read_parallelism(text: str) -> str:
+    """A number, as text: so RFC and client have it."""
+    if not re.fullmatch(r"[0-9]{1,7}", text) or not 1 <= int(text) <= MOST_PARALLEL:
+        raise ValueError(f"{text[:40]!a} is not a parallelism: a number from 1 to {MOST_PARALLEL}")
+    return text
+
+
+def deployed(query: Mapping[str, str], warnings: list[Event]) -> Mapping[str, str]:
+    """Resource and parallelism. What cannot be read is left out: an engine could not size its work by it."""
+    found: dict[str, str] = {}
+    for name, read in (("resource", read_resource), ("parallelism", read_parallelism)):
+        try:
+            found |= {name: read(query[name])} if query.get(name) else {}
+        except ValueError as error:
+            warnings.append(Event.counted("wire.unreadable-size", f"{error}; the {name} is left out"))
+    return found
 
 
 def parse_actions(text: str, warnings: list[Event]) -> frozenset[Action]:

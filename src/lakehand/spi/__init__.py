@@ -13,8 +13,9 @@ from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, Engin
 from lakehand.spi.factories import METADATA_TRIGGER, ProcessFactory, ProcessTriggerStrategy, at_fixed_rate
 from lakehand.spi.formats import CommittedTable, TableFormat, TableSnapshot
 from lakehand.spi.health import size_histogram
+from lakehand.spi.metrics import Counter, Gauge, PluginMetric
 from lakehand.spi.pauses import pause
-from lakehand.spi.runtimes import DetachedRuntime, StateKey, TableRuntime
+from lakehand.spi.runtimes import DetachedRuntime, StateKey, TableRuntime, UndeclaredState
 
 __all__ = [
     "METADATA_TRIGGER",
@@ -24,6 +25,7 @@ __all__ = [
     "Busy",
     "Catalog",
     "CommittedTable",
+    "Counter",
     "DetachedRuntime",
     "Drop",
     "EngineContext",
@@ -34,6 +36,7 @@ __all__ = [
     "Failure",
     "Finding",
     "Format",
+    "Gauge",
     "Handle",
     "Instant",
     "Invalid",
@@ -41,6 +44,7 @@ __all__ = [
     "LakehandError",
     "LeaseGrant",
     "Operation",
+    "PluginMetric",
     "ProcessFactory",
     "ProcessTriggerStrategy",
     "RecoverProcessFailed",
@@ -59,6 +63,7 @@ __all__ = [
     "TableSnapshot",
     "TableSpec",
     "Unavailable",
+    "UndeclaredState",
     "Verdict",
     "Work",
     "amount",

@@ -2,7 +2,7 @@
 """What an engine implements: running work that is named by a handle of ours, under a lease that the work honours."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +12,7 @@ from lakehand.domain.operations import Handle
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import Catalog
 from lakehand.domain.texts import Word
+from lakehand.spi.metrics import PluginMetric
 
 
 class EngineState(Word):
@@ -130,6 +131,10 @@ class ExecuteEngine(ABC):
 
     def tend(self) -> None:
         """Called every second or so: watch, restart, recycle, stop when idle."""
+
+    def metrics(self) -> Sequence[PluginMetric]:
+        """What ``/metrics`` shows of it beside Lakehand's own numbers."""
+        return ()
 
     @abstractmethod
     def health(self) -> EngineHealth: ...

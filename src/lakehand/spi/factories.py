@@ -2,7 +2,7 @@
 """What the author of an action writes: one class that decides when to do what to which tables."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -12,6 +12,7 @@ from lakehand.domain.operations import Operation
 from lakehand.domain.processes import Drop, Failure, Json, Skip, TableProcess, Verdict
 from lakehand.domain.tables import Format
 from lakehand.spi.engines import EngineStatus
+from lakehand.spi.metrics import PluginMetric
 from lakehand.spi.runtimes import StateKey, TableRuntime
 
 
@@ -43,8 +44,15 @@ class ProcessFactory(ABC):
         """Called once when the service stops."""
 
     def required_states(self) -> Set[StateKey[Any]]:
-        """The state that it keeps per table. The contract suite proves that each key survives being stored."""
+        """The state that it keeps per table: a runtime refuses any other. Called often, and always the same."""
         return frozenset()
+
+    def state_changed(self, table: TableRuntime, key: StateKey[Any], before: Any, after: Any) -> None:
+        """Called when ``update_state`` has stored another value, by the thread and instance that did."""
+
+    def metrics(self) -> Sequence[PluginMetric]:
+        """What ``/metrics`` shows of it beside Lakehand's own numbers."""
+        return ()
 
     @abstractmethod
     def supported_actions(self) -> Mapping[Format, frozenset[Action]]: ...

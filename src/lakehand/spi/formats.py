@@ -2,12 +2,13 @@
 """What a table format plugin implements: reading a table's metadata without Spark, cheaply and in full."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 from lakehand.domain.errors import Invalid
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import Catalog, Format, TableReference
+from lakehand.spi.metrics import PluginMetric
 
 
 class TableSnapshot(Protocol):
@@ -58,6 +59,10 @@ class TableFormat(ABC):
         Called for every object that an object store reports: reads nothing.
         """
         return None
+
+    def metrics(self) -> Sequence[PluginMetric]:
+        """What ``/metrics`` shows of it beside Lakehand's own numbers."""
+        return ()
 
     def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         """The tables of a catalog, with their locations. Raises OSError when the catalog cannot be read."""

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict
@@ -13,6 +13,9 @@ from lakehand.domain.operations import Operation
 from lakehand.domain.tables import Table, TableId, TableReference, TableSpec
 from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.formats import TableFormat, TableSnapshot
+
+if TYPE_CHECKING:
+    from lakehand.spi.factories import ProcessFactory
 
 T = TypeVar("T")
 MOST_WRITES = 5  # of one state, before other writers of it win
@@ -28,14 +31,27 @@ class StateKey(Generic[T]):
     decode: Callable[[str], T]
 
 
+class UndeclaredState(LookupError):
+    """A factory used a state that is not among its ``required_states``."""
+
+
 class TableRuntime(ABC):
     """One table during one decision."""
 
-    def __init__(self, *, table: Table, reference: TableReference, config: TableConfig, now: datetime) -> None:
+    def __init__(
+        self,
+        *,
+        table: Table,
+        reference: TableReference,
+        config: TableConfig,
+        now: datetime,
+        factory: "ProcessFactory | None" = None,
+    ) -> None:
         self.table = table
         self.reference = reference  # where the table is, with its catalog if it has one
         self.config = config  # the effective configuration, with the origin of each value
         self.now = now  # the moment of this decision, by the database's clock
+        self._factory = factory  # whose state it keeps; None: anybody's, unchecked
 
     @abstractmethod
     def snapshot(self) -> TableSnapshot:
@@ -54,15 +70,29 @@ class TableRuntime(ABC):
         return ()
 
     def state(self, key: StateKey[T]) -> T:
+        self._check_declared(key)
         return decode(key, self.stored_state(key.name))
 
     def update_state(self, key: StateKey[T], change: Callable[[T], T]) -> T:
+        """Store what ``change`` makes of the value, and tell the factory if it is another one."""
+        self._check_declared(key)
         for _ in range(MOST_WRITES):
             stored = self.stored_state(key.name)
             value = change(decode(key, stored))
-            if self.store_state(key.name, key.encode(value), replacing=stored):
+            text = key.encode(value)
+            if self.store_state(key.name, text, replacing=stored):
+                if self._factory is not None and text != stored:
+                    self._factory.state_changed(self, key, decode(key, stored), value)
                 return value
         raise Conflict(f"state {key.name} of table {self.table.id} was changed by others {MOST_WRITES} times in a row")
+
+    def _check_declared(self, key: StateKey[Any]) -> None:
+        """By name: a state that nobody declares is not tested by the contract, and surprises whoever looks for it."""
+        if self._factory is None or key.name in {one.name for one in self._factory.required_states()}:
+            return
+        raise UndeclaredState(
+            f"{self._factory.name} used the state {key.name!r}: return its StateKey from required_states()"
+        )
 
     @abstractmethod
     def known_operations(self) -> Sequence[Operation]:
@@ -89,12 +119,14 @@ class DetachedRuntime(TableRuntime):
         properties: Mapping[str, str] | None = None,
         operations: Sequence[Operation] = (),
         changed_partitions: Sequence[str] = (),
+        factory: "ProcessFactory | None" = None,
     ) -> None:
         super().__init__(
             table=Table(id=TableId(1), spec=spec, created_at=now, updated_at=now),
             reference=reference or TableReference(location=spec.location),
             config=layered(("plugin", properties or {}), ("table", spec.properties)),
             now=now,
+            factory=factory,
         )
         self._format = format
         self._operations = operations

@@ -15,7 +15,7 @@ from lakehand.domain.events import Event
 from lakehand.domain.notifications import InboxRow
 from lakehand.domain.operations import MOST_UNFINISHED, NewOperation, Operation
 from lakehand.domain.processes import Instant, TableProcess
-from lakehand.domain.tables import TableId, TableSpec
+from lakehand.domain.tables import TableChanges, TableId, TableSpec
 from lakehand.store.clock import to_millis
 from lakehand.store.compiled_statements import BatchInsert, ListStatement
 from lakehand.store.database import Database
@@ -28,7 +28,7 @@ from lakehand.store.partition_hints import PartitionHintWriter
 from lakehand.store.schedules import WAKE_ALL
 from lakehand.store.schema import Digest, Id, Key, operation, schedule, tbl
 from lakehand.store.table_rows import key_of, new_row, revived_row, schedule_rows
-from lakehand.store.waiting_operations import change_repeated
+from lakehand.store.waiting_operations import change_repeated, follow_table
 
 ORIGIN = "wire"
 t = tbl.c
@@ -39,6 +39,7 @@ KNOWN = ListStatement(
     ),
     [Digest],
 )
+FOLLOWED_NOW = ListStatement(lambda ids: select(t.id, t.priority, t.queue, t.owner).where(t.id.in_(ids)), [Id])
 NOTIFIED = ListStatement(lambda ids: update(tbl).where(t.id.in_(ids)).values(notify_time=bindparam("now")), [Id])
 STORED = ListStatement(
     lambda pairs: select(o.tbl_id, o.instant).where(or_(*(and_(o.tbl_id == a, o.instant == b) for a, b in pairs))),
@@ -154,7 +155,17 @@ class SqlInbox:
         if fresh:
             self.insert_operations.run(tx, [self.operation_of(pair, *wanted[pair], now) for pair in fresh])
             self.remember(dict.fromkeys(fresh))
+            self.follow_changes(tx, {pair[0]: wanted[pair][1] for pair in fresh}, now)
         return [*events, *self.change_repeated(tx, stored, wanted, now)]
+
+    def follow_changes(self, tx: Connection, read: Mapping[int, Row[Any]], now: int) -> None:
+        """Follow what a person changed in tables since they were read. From the insert on, such changes wait for us."""
+        if self.database.dialect == "sqlite":
+            return  # nobody else writes meanwhile
+        for row in FOLLOWED_NOW.rows(tx, sorted(read)):
+            if tuple(row)[1:] != (read[row.id].priority, read[row.id].queue, read[row.id].owner):
+                changes = TableChanges(priority=row.priority, queue=row.queue, owner=row.owner)
+                follow_table(tx, TableId(row.id), changes, now)
 
     def change_repeated(
         self, tx: Connection, stored: Collection[Pair], wanted: Mapping[Pair, tuple[InboxRow, Row[Any]]], now: int

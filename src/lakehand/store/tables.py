@@ -44,7 +44,7 @@ from lakehand.store.operation_queries import LIVE_WORDS
 from lakehand.store.paging import read_page
 from lakehand.store.schema import Digest, Id, Key, PathKey, operation, schedule, table_state, tbl
 from lakehand.store.table_rows import changed_row, key_of, new_row, revived_row, schedule_rows, split_actions, to_table
-from lakehand.store.waiting_operations import WaitingOperations
+from lakehand.store.waiting_operations import WaitingOperations, follow_table
 
 T = TypeVar("T")
 SAME = ("db_name", "table_name", "owner", "queue", "format", "catalog")
@@ -187,7 +187,7 @@ class SqlTables:
             if row.removed:
                 raise NotFound(f"table {id} was removed")
             tx.execute(update(tbl).where(tbl.c.id == id).values(changed_row(changes, to_millis(now))))
-            self.waiting.follow(tx, id, changes, to_millis(now))
+            follow_table(tx, id, changes, to_millis(now))
             if changes.action_types is not None:
                 dropped = split_actions(row.action_types) - changes.action_types
                 tx.execute(delete(schedule).where(schedule.c.tbl_id == id, schedule.c.action.in_(dropped)))

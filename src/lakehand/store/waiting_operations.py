@@ -39,17 +39,6 @@ class WaitingOperations:
     events: EventWriter
     hours: "OperationHours"
 
-    def follow(self, tx: Connection, table: TableId, changes: TableChanges, at: int) -> None:
-        """They get the table's new priority, queue and owner, unless their requests set them."""
-        given = {name: getattr(changes, name) for name in FOLLOWED if getattr(changes, name) is not None}
-        if not given:
-            return
-        follows = {name: c[f"has_own_{name}"].is_not(True) for name in given}
-        differs = or_(*(and_(follows[name], c[name] != value) for name, value in given.items()))
-        values: dict[str, Any] = {name: case((follows[name], value), else_=c[name]) for name, value in given.items()}
-        change = update(operation).where(c.tbl_id == table, IS_WAITING, differs)
-        tx.execute(change.values(values | {"update_time": at}))
-
     def drop(self, tx: Connection, table: TableId, actions: Collection[Action], at: int) -> None:
         """End those of actions that the table has no more. What is leased is dropped at its admission."""
         waits = and_(c.tbl_id == table, IS_WAITING, c.action.in_(sorted(map(str, actions))), is_free(at))
@@ -61,6 +50,18 @@ class WaitingOperations:
             tx.execute(update(operation).where(waits, c.action == str(action)).values(RELEASED | ended))
         self.events.write(tx, [dropped_event(table, row) for row in rows], at)
         self.hours.count_waited(tx, rows, at, Status.DROPPED)
+
+
+def follow_table(tx: Connection, table: TableId, changes: TableChanges, at: int) -> None:
+    """What waits gets the table's new priority, queue and owner, unless its request set them."""
+    given = {name: getattr(changes, name) for name in FOLLOWED if getattr(changes, name) is not None}
+    if not given:
+        return
+    follows = {name: c[f"has_own_{name}"].is_not(True) for name in given}
+    differs = or_(*(and_(follows[name], c[name] != value) for name, value in given.items()))
+    values: dict[str, Any] = {name: case((follows[name], value), else_=c[name]) for name, value in given.items()}
+    change = update(operation).where(c.tbl_id == table, IS_WAITING, differs)
+    tx.execute(change.values(values | {"update_time": at}))
 
 
 def dropped_event(table: TableId, row: Row[Any]) -> Event:

@@ -56,6 +56,19 @@ class ProcessFactoryContract:
             assert isinstance(text, str)
             assert key.decode(text) == key.default, key.name
 
+    def test_it_uses_only_the_state_that_it_declares(self, subject: PluginHarness) -> None:
+        try:
+            for process in processes(subject):
+                subject.factory.verify(subject.runtime(), process, {})
+        except spi.UndeclaredState as error:
+            raise AssertionError(str(error)) from error
+
+    def test_its_metrics_are_valid_and_the_same_every_time(self, subject: PluginHarness) -> None:
+        found = subject.factory.metrics()
+        assert all(isinstance(one, spi.PluginMetric) for one in found)
+        assert len({one.name for one in found}) == len(found), "two metrics have one name"
+        assert list(map(id, subject.factory.metrics())) == list(map(id, found)), "make them once, not at each call"
+
     def test_its_dry_runs_and_optional_actions_are_among_its_actions(self, subject: PluginHarness) -> None:
         every = {action for actions in subject.factory.supported_actions().values() for action in actions}
         assert subject.factory.dry_run_actions() <= every

@@ -50,6 +50,7 @@ class PluginHarness:
         return spi.DetachedRuntime(
             spec=self.spec, format=self.format, now=self.now(), reference=self.reference, properties=self.properties,
             operations=[o for o in self.history if o.id != left_out], changed_partitions=self.changed_partitions,
+            factory=self.factory,
         )  # fmt: skip
 
     def wants(self, action: str) -> spi.TableProcess | spi.Skip:

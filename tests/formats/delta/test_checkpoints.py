@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.formats.delta import DeltaFormat
-from lakehand.formats.delta.files import LiveFile
+from lakehand.formats.delta import DeltaFormat, checkpoint_files
+from lakehand.formats.delta.files import LiveFile, row_count
 from lakehand.spi import TableReference
 from tests import delta_tables
 
@@ -41,5 +41,9 @@ def test_checkpoints_in_parts_and_with_sidecars_are_read(
             commit.unlink()
 
     assert files_of(path) == whole
+    log = DeltaFormat().inspect(TableReference(location=str(path))).log
+    assert log.start is not None
+    known = {name: row_count(text) for name, text in checkpoint_files.statistics(log, log.start)}
+    assert known == {name: file.rows for name, file in whole.items()}, "statistics alone, too"
     assert sum(file.deleted for file in whole.values()) == 100
     assert sum(file.rows for file in whole.values()) == 400

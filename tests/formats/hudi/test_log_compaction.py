@@ -105,7 +105,7 @@ def test_a_plan_that_someone_has_begun_is_left_alone_for_two_hours_and_one_of_ou
 
     waiting = admitted(table)
     assert isinstance(waiting, Skip)
-    assert waiting.look_again == timedelta(minutes=30)
+    assert waiting.look_again == timedelta(minutes=1)
     sentences.check("someone began the plan", waiting.reason, plan=PLAN, since="2026-11-15 10:30:00 UTC")
     assert isinstance(admitted(table, run_times=1), TableProcess)
     leave_plan(table, "inflight", NOON - timedelta(hours=3))

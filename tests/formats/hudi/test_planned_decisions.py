@@ -127,13 +127,17 @@ def test_the_older_of_two_plans_comes_first(tmp_path: Path) -> None:
     assert (first.instant, second.instant) == (ORDERS_V9, newer)
 
 
-@pytest.mark.parametrize("key", ["hoodie.table.services.enable", "hoodie.table.service.compaction.enable"])
-def test_the_switches_of_rfc_43_are_honoured(key: str, sentences: Sentences) -> None:
-    reason = why_not(TABLES / "orders_v9", COMPACTION, properties={key: "false"})
+@pytest.mark.parametrize(
+    ("name", "action"), [("orders_v9", COMPACTION), ("events_v9", CLUSTERING), ("orders_v9", CLEAN)]
+)
+def test_the_switches_of_rfc_43_are_honoured(name: str, action: Action, sentences: Sentences) -> None:
+    for key in ("hoodie.table.services.enable", f"hoodie.table.service.{action}.enable"):
+        reason = why_not(TABLES / name, action, properties={key: "false"})
+        sentences.check("the action is off", reason, key=key, source="table")
 
-    sentences.check("the action is off", reason, key=key, source="table")
-    other = {"hoodie.table.service.clean.enable": "false"}
-    assert isinstance(decided(TABLES / "orders_v9", COMPACTION, properties=other), TableProcess)
+    others = {f"hoodie.table.service.{one}.enable": "false" for one in (COMPACTION, CLUSTERING, CLEAN) if one != action}
+    answer = decided(TABLES / name, action, properties=others)
+    assert isinstance(answer, TableProcess) or "enable" not in answer.reason
 
 
 def test_a_copy_on_write_table_has_nothing_to_compact(sentences: Sentences) -> None:

@@ -2,7 +2,7 @@
 """Iceberg tables without Spark: snapshots put together by hand, and real tables that pyiceberg writes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -132,6 +132,7 @@ class WrittenTable:
     """A table in Hadoop layout: pyiceberg writes it, and its metadata is published under numbered names."""
 
     folder: Path
+    make: Callable[[int], Any] = field(default_factory=lambda: rows)  # the rows of a commit, by its number
     table: Any = field(init=False)
     version: int = 0
 
@@ -141,11 +142,11 @@ class WrittenTable:
         uri = f"sqlite:///{self.folder.with_suffix('.db')}"
         catalog = SqlCatalog("written", uri=uri, warehouse=str(self.folder.parent))
         catalog.create_namespace("db")
-        self.table = catalog.create_table("db.t", schema=rows(0).schema, location=str(self.folder))
+        self.table = catalog.create_table("db.t", schema=self.make(0).schema, location=str(self.folder))
         self.commit()
 
     def commit(self) -> None:
-        self.table.append(rows(self.version))
+        self.table.append(self.make(self.version))
         self.publish()
 
     def publish(self, *, hint: int | None = None) -> None:

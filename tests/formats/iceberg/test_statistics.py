@@ -223,4 +223,4 @@ def test_a_file_that_was_there_before_proves_nothing(action: str, tmp_path: Path
 
 
 def test_nobody_gets_statistics_without_naming_them() -> None:
-    assert IcebergProcessFactory().optional_actions() == {TABLE, PARTITIONS}
+    assert IcebergProcessFactory().optional_actions() == {TABLE, PARTITIONS, "expire-data"}

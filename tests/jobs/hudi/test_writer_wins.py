@@ -24,9 +24,10 @@ Write = Callable[..., None]
 
 def options_of(path: Path, version: str) -> dict[str, str]:
     lock = file_lock(str(path / ".hoodie" / "locks"))
-    wanted = hudi_options(NOWHERE, hudi_version=version, actions=["clustering"], table_type=COPY_ON_WRITE, lock=lock)
-    quiet = {"hoodie.write.commit.callback.on": "false", "hoodie.clustering.schedule.inline": "false"}
-    return {**wanted, **quiet, "hoodie.metadata.enable": "false"}
+    wanted = hudi_options(
+        NOWHERE, hudi_version=version, actions=["clustering"], table_type=COPY_ON_WRITE, lock=lock, scheduling="service"
+    )
+    return {**wanted, "hoodie.write.commit.callback.on": "false", "hoodie.metadata.enable": "false"}
 
 
 @contextmanager

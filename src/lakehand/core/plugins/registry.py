@@ -3,7 +3,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +19,7 @@ from lakehand.spi.engines import ExecuteEngine, LeaseGrant, Work
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.formats import TableFormat
 from lakehand.spi.kit import FormatSettings
+from lakehand.spi.metrics import PluginMetric
 
 log = logging.getLogger(__name__)
 CLOSE_TIMEOUT = 10.0  # seconds for all plugins together
@@ -32,6 +33,7 @@ class Plugins:
     strategies: Mapping[tuple[Format, Action], ProcessTriggerStrategy] = field(default_factory=dict)
     properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # factory name → its properties
     settings: Mapping[str, FormatSettings] = field(default_factory=dict)  # of factories that are built with the kit
+    metrics: Sequence[tuple[str, PluginMetric]] = ()  # plugin name and metric
     reports: tuple[PluginReport, ...] = ()  # as they were found; see ``listing``
 
     def format(self, name: Format) -> TableFormat:

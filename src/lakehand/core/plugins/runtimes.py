@@ -71,16 +71,16 @@ class StoredRuntime(TableRuntime):
         now: datetime,
         store: Store,
         format: TableFormat,
-        factory: str,
+        factory: ProcessFactory,
         left_out: OperationId | None = None,
         seen: Seen | None = None,
         snapshots: SnapshotCache,
         reuse_snapshot: bool = False,
     ) -> None:
-        super().__init__(table=table, reference=reference, config=config, now=now)
+        super().__init__(table=table, reference=reference, config=config, now=now, factory=factory)
         self._store = store
         self._format = format
-        self._factory = factory
+        self._owner = factory.name
         self._left_out = left_out
         self._seen = seen or Seen()
         self._snapshots = snapshots
@@ -123,11 +123,11 @@ class StoredRuntime(TableRuntime):
 
     def stored_state(self, name: str) -> str | None:
         with own_code():
-            return self._store.states.get(self.table.id, self._factory, name)
+            return self._store.states.get(self.table.id, self._owner, name)
 
     def store_state(self, name: str, text: str, *, replacing: str | None) -> bool:
         with own_code():
-            return self._store.states.put(self.table.id, self._factory, name, text, seen=replacing)
+            return self._store.states.put(self.table.id, self._owner, name, text, seen=replacing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +167,7 @@ class Runtimes:
             now=now,
             store=self.store,
             format=self.plugins.format(table.format),
-            factory=factory.name,
+            factory=factory,
             left_out=left_out,
             seen=seen,
             snapshots=self.snapshots,

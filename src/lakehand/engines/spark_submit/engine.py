@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The spark-submit engine: one Spark application per work, each a process of its own that outlives the service."""
 
+import logging
 import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -9,17 +10,20 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
-from lakehand.domain.errors import Unavailable
+from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.domain.operations import Handle
 from lakehand.engines.spark.command import Command
 from lakehand.engines.spark.engine import CLEAN_UP_INTERVAL, STOP_TIMEOUT, with_history
 from lakehand.engines.spark.installation import Installation
 from lakehand.engines.spark.spool import HANDLE, Document
 from lakehand.engines.spark_submit.application import Application, machine_token
-from lakehand.engines.spark_submit.settings import SubmitSettings, read_settings, resource_properties
+from lakehand.engines.spark_submit.settings import Resources, SubmitSettings, read_settings, resource_properties
 from lakehand.engines.spark_submit.yarn import SharedFolder, Yarn, YarnApplication, YarnWatch, in_cluster_mode
 from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
+
+log = logging.getLogger(__name__)
 
 
 class SparkSubmitEngine(ExecuteEngine):
@@ -179,8 +183,8 @@ class SparkSubmitEngine(ExecuteEngine):
                     application.start(self._command)
 
     def _command(self, application: Application, item: Document) -> Command:
-        spark, bounds = self.settings.spark, self.settings.bounds
-        resources = bounds.resources_for(item.get("parameters") or {})
+        spark = self.settings.spark
+        resources = self._resources(item.get("parameters") or {}, application.handle)
         wanted = resource_properties(
             resources, master=spark.master, queue=str(item.get("queue") or ""), handle=application.handle
         )
@@ -190,6 +194,15 @@ class SparkSubmitEngine(ExecuteEngine):
             settings, home=application.folder, spool=application.spool.root, is_once=True
         )
         return in_cluster_mode(command, self.settings.driver_python) if self._shared else command
+
+    def _resources(self, asked: Mapping[str, Any], handle: Handle) -> Resources:
+        """Those of the settings where the request's cannot be read: it keeps no other application from starting."""
+        bounds = self.settings.bounds
+        try:
+            return bounds.resources_for(asked)
+        except Invalid as error:
+            log.warning("what was asked for is left out", extra={"handle": handle, "reason": str(error)})
+            return bounds.resources_for({})
 
     def _clean_up(self) -> None:
         """Remove the folders of applications whose logs are old."""

@@ -44,6 +44,43 @@ def load(state: LogState, log: Log, checkpoint: Checkpoint) -> None:
     state.drop_tombstones_of_live_files()
 
 
+def statistics(log: Log, checkpoint: Checkpoint) -> Iterator[tuple[str, str | None]]:
+    """Path and statistics of the files. These are the bulk of a checkpoint: they are read only where they decide."""
+    sidecars: list[str] = []
+    for name in checkpoint.names:
+        path = f"{log.folder}/{name}"
+        if not name.endswith(".json"):
+            yield from statistics_in(log, path, sidecars)
+            continue
+        for action in read_commit(log.storage, path):
+            if add := action.get("add"):
+                yield add["path"], add.get("stats")
+            elif sidecar := action.get("sidecar"):
+                sidecars.append(sidecar["path"])
+    for name in [*sidecars]:
+        yield from statistics_in(log, name if "/" in name else f"{log.folder}/{SIDECARS}/{name}", sidecars)
+
+
+def statistics_in(log: Log, path: str, sidecars: list[str]) -> Iterator[tuple[str, str | None]]:
+    """Of one part, batch by batch; the sidecars that it names are added to the list."""
+    from pyarrow import ArrowException, Table, parquet
+
+    try:
+        with log.storage.open(path) as opened, parquet.ParquetFile(opened) as file:
+            refuse_large(file.metadata, path)
+            columns = ["add.path", "add.stats", "sidecar.path"]
+            for batch in file.iter_batches(batch_size=BATCH, columns=columns, use_threads=False):
+                table = Table.from_batches([batch])
+                if (add := present(table, "add")) is not None:
+                    yield from zip(texts(add, "path"), texts(add, "stats"), strict=True)
+                if (named := present(table, "sidecar")) is not None:
+                    sidecars += texts(named, "path")
+    except (FileNotFoundError, TooLarge):
+        raise
+    except (ArrowException, MemoryError) as error:
+        raise OSError(f"{path} cannot be read: {error}") from error
+
+
 def load_parquet(state: LogState, log: Log, path: str) -> list[Mapping[str, Any]]:
     """Put the files of a part into the state; return its few other actions."""
     from pyarrow import ArrowException, parquet  # costs 100 ms, and tables without checkpoints do not need it

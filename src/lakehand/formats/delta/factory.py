@@ -8,6 +8,7 @@ from lakehand.formats.delta.checkpoint import CHECKPOINT
 from lakehand.formats.delta.clean_log import CLEAN_LOG
 from lakehand.formats.delta.context import FEATURES as MORE_FEATURES
 from lakehand.formats.delta.context import ROWS, RULES, DeltaContext, commit_risk, safe_log_store
+from lakehand.formats.delta.expire_data import EXPIRE_DATA
 from lakehand.formats.delta.optimize import OPTIMIZE
 from lakehand.formats.delta.purge import PURGE
 from lakehand.formats.delta.snapshot import DeltaSnapshot, tagged
@@ -33,7 +34,7 @@ OTHER_FORMATS = "delta.universalFormat.enabledFormats"
 class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
     name = "delta"
     format = DELTA
-    actions: ClassVar[Actions] = (OPTIMIZE, Z_ORDER, PURGE, VACUUM, CHECKPOINT, CLEAN_LOG)
+    actions: ClassVar[Actions] = (OPTIMIZE, Z_ORDER, PURGE, VACUUM, CHECKPOINT, CLEAN_LOG, EXPIRE_DATA)
     rows = ROWS
     rules = RULES
     states = (CLUSTERED, LAST_FULL)

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from lakehand.formats.delta.context import GB, DeltaContext
 from lakehand.formats.delta.files import LiveFile, Partition
@@ -17,7 +18,8 @@ from lakehand.formats.delta.rewrites import (
 )
 from lakehand.formats.delta.snapshot import SMALL_SHARE, name_partitions
 from lakehand.spi import Action, Skip, amount, kit
-from lakehand.spi.kit import Need
+from lakehand.spi.kit import PAIR, Need
+from lakehand.spi.kit.conversions import moment_of
 
 MANY = 50  # times the usual threshold: so many unclustered files are merged whatever their share
 TARGET_BYTES = target_setting("optimize")
@@ -25,6 +27,7 @@ SMALL_FILE_SHARE = kit.share_setting(
     "delta.optimize.small-file-share", "files below this share of the target are small", SMALL_SHARE
 )
 MIN_FILES = kit.count_setting("delta.optimize.min-files", "so many files must be mergeable", 20)
+TRIGGER = kit.trigger_settings("delta.optimize", "the oldest small file that could be merged with another")
 MAX_BYTES = kit.bytes_setting(
     "delta.optimize.max-bytes", "what one run rewrites at most, in whole partitions; the next run goes on", 100 * GB
 )
@@ -49,17 +52,25 @@ class Merge:
     def size(self) -> int:
         return sum(file.size for one in self.bins for file in one)
 
+    @property
+    def since(self) -> datetime | None:
+        """By the files' own times, which every commit and checkpoint keeps."""
+        times = (kit.mergeable_since(moment_of(f.modified) for f in one if f.modified) for one in self.bins)
+        return min((at for at in times if at), default=None)
+
 
 def decide(context: DeltaContext) -> Need | Skip:
     if context.snapshot.clustering_columns:
         return decide_clustered(context)
     target, limit = target_bytes(context, TARGET_BYTES), small_bytes(context)
     merges = sorted(merges_of(context.snapshot.files.values(), limit=limit, target=target), key=lambda one: -one.files)
-    text = describe(context, merges, limit)
-    least = context.values[MIN_FILES]
-    if not context.by_person and sum(merge.files for merge in merges) < least:
-        return Skip(reason=f"{text}; {least} would be worth it")
-    sizes = {merge.partition: merge.size for merge in merges}
+    text, trigger, least = describe(context, merges, limit), context.trigger(TRIGGER), context.values[MIN_FILES]
+    is_enough = sum(merge.files for merge in merges) >= least
+    waiting = {merge.partition: kit.Backlog(is_enough, merge.since) for merge in merges}
+    sizes = {one.partition: one.size for one in merges if context.by_person or trigger.is_due(waiting[one.partition])}
+    if not context.by_person and not sizes:
+        return trigger.skip(f"{text}; {trigger.least(least, PAIR)} would be worth it", waiting.values())
+    text += trigger.why(waiting.values())
     chosen = choose_partitions(context, sizes, context.values[MAX_BYTES])
     partitions = name_partitions(context.snapshot, chosen.sizes) if chosen.sizes else None
     return rewrite(context, text + chosen.text, limit, target, partitions, size=sum(chosen.sizes.values()))
@@ -119,5 +130,5 @@ def decide_clustered(context: DeltaContext) -> Need | Skip:
 
 OPTIMIZE = kit.ActionDefinition(
     name=Action.register("optimize"), strategy=ON_COMMIT, decide=decide, not_now=leaves_room, verify=verify_rewrite,
-    settings=(TARGET_BYTES, SMALL_FILE_SHARE, MIN_FILES, MAX_BYTES, UNCLUSTERED),
+    settings=(TARGET_BYTES, SMALL_FILE_SHARE, MIN_FILES, *TRIGGER, MAX_BYTES, UNCLUSTERED),
 )  # fmt: skip

@@ -23,7 +23,7 @@ from lakehand.spi.kit.conversions import moment_of
 from lakehand.spi.kit.verdicts import done, not_done
 
 ON_COMMIT = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True)
-REWRITTEN = frozenset({"OPTIMIZE", "REORG"})  # what Delta calls their commits
+REWRITTEN = frozenset({"OPTIMIZE", "REORG", "DELETE"})  # what Delta calls our commits that rewrite files
 ROW_LEVEL = frozenset({"DELETE", "UPDATE", "MERGE"})
 HISTORY, STEP = 200, 20  # commits that are read back at most, and at once
 NOTHING = "nothing_to_do"  # in a result: the job came to its end, and there was nothing

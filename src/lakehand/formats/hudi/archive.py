@@ -222,10 +222,8 @@ def wait_after_nothing(context: HudiContext, limit: TimelineBounds) -> Skip | No
     last = last_run(context.table)
     if last is None or context.by_person or last.result.get(CHANGED) is not False:
         return None
-    new, gap = (
-        context.snapshot.timeline.writes_since(str(last.process.parameters.get("seen") or "")),
-        limit.most - limit.least,
-    )
+    seen = str(last.process.parameters.get("seen") or "")
+    new, gap = len(context.snapshot.timeline.writes_since(seen)), limit.most - limit.least
     why = f"operation {last.id} could archive nothing; {new} of {gap} commits since"
     return Skip(reason=why) if new < gap else None
 

@@ -10,13 +10,14 @@ from lakehand.formats.hudi.turns import compaction_first
 from lakehand.spi import Json, Skip, kit
 
 COMMITS = kit.count_setting("hudi.clean.commits", "commits that make a clean worth it", 10, floor=1)
+TRIGGER = kit.trigger_settings("hudi.clean", "the oldest commit since the last clean")
 RETAIN = kit.retained_count_setting("hudi.clean.retain-commits", "commits whose files stay readable", 10, 2)
 
 
 def decide(context: HudiContext) -> kit.Need | Skip:
-    need, retained = enough_commits(context, COMMITS), context.values[RETAIN]
+    need, retained = enough_commits(context, COMMITS, TRIGGER), context.values[RETAIN]
     commits = len(context.snapshot.timeline.completed(*WRITES))
-    if isinstance(need, kit.Need) and commits <= retained:
+    if commits <= retained and (isinstance(need, kit.Need) or need.look_again):  # which no time changes
         return Skip(reason=f"{commits} commits, and {retained} are retained")
     return need
 
@@ -34,6 +35,6 @@ def options(context: HudiContext) -> dict[str, str]:
 
 
 ACTION = PlannedAction(
-    name=CLEAN, settings=(COMMITS, RETAIN), decide=decide, after=(CLUSTERING, COMPACTION), not_now=compaction_first,
-    limits=limits, options=options, verify=verify_plans,
+    name=CLEAN, settings=(COMMITS, *TRIGGER, RETAIN), decide=decide, after=(CLUSTERING, COMPACTION),
+    not_now=compaction_first, limits=limits, options=options, verify=verify_plans,
 )  # fmt: skip

@@ -19,6 +19,7 @@ from lakehand.formats.hudi.timeline import PLAIN_WRITES, State, TimelineFile, in
 from lakehand.spi import Invalid, Json, Skip, TableRuntime, kit
 
 COMMITS = kit.count_setting("hudi.clustering.commits", "commits that make a clustering worth it", 4, floor=1)
+TRIGGER = kit.trigger_settings("hudi.clustering", "the oldest commit that is not clustered")
 ORDER_COLUMNS = kit.columns_setting("hudi.clustering.order-columns", "columns to sort by", set_by=kit.SetBy.REQUEST)
 ORDER_STRATEGY = kit.choice_setting(
     "hudi.clustering.order-strategy", "how to sort", "linear", "z-order", "hilbert", set_by=kit.SetBy.REQUEST
@@ -38,7 +39,7 @@ WRITER_WINS: Mapping[str, str] = {
 
 
 def decide(context: HudiContext) -> kit.Need | Skip:
-    return enough_commits(context, COMMITS)
+    return enough_commits(context, COMMITS, TRIGGER, by_time=2)
 
 
 def limits(context: HudiContext) -> dict[str, Json]:
@@ -133,7 +134,7 @@ def was_beside_clustering(snapshot: HudiSnapshot, write: TimelineFile) -> bool:
 
 
 ACTION = PlannedAction(
-    name=CLUSTERING, settings=(COMMITS, ORDER_COLUMNS, ORDER_STRATEGY), decide=decide, warning=warning,
+    name=CLUSTERING, settings=(COMMITS, *TRIGGER, ORDER_COLUMNS, ORDER_STRATEGY), decide=decide, warning=warning,
     why_stale=why_stale, limits=limits, options=lambda context: WRITER_WINS, verify=verify_plans,
     writes_base_files=True, is_urgent=True,
 )  # fmt: skip

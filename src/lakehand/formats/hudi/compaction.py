@@ -26,6 +26,7 @@ from lakehand.spi.kit.verdicts import not_done
 DELTA_COMMITS = kit.count_setting(
     "hudi.compaction.delta-commits", "service scheduling: delta commits that make a compaction worth it", 5, floor=1
 )
+TRIGGER = kit.trigger_settings("hudi.compaction", "the oldest delta commit that is not compacted")
 STRAY_KEYS = kit.choice_setting(
     "hudi.compaction.stray-keys",
     "what a compaction does about keys that an index of base files would not find after it (`lock`: as `heal`)",
@@ -93,7 +94,7 @@ def deletes_in_logs(snapshot: HudiSnapshot) -> int:
 
 
 def decide(context: HudiContext) -> kit.Need | Skip:
-    return enough_commits(context, DELTA_COMMITS)
+    return enough_commits(context, DELTA_COMMITS, TRIGGER)
 
 
 def warning(context: HudiContext) -> str | None:
@@ -197,7 +198,7 @@ def verify(effect: HudiEffect) -> Verdict:
 
 
 ACTION = PlannedAction(
-    name=COMPACTION, settings=(DELTA_COMMITS, STRAY_KEYS, LOCK_LIMIT, INDEX_TYPE), decide=decide, warning=warning,
-    impossible=why_impossible, after=(CLUSTERING,), not_now=clustering_first, limits=limits, unfinished=unsearched,
-    verify=verify, writes_base_files=True,
+    name=COMPACTION, settings=(DELTA_COMMITS, *TRIGGER, STRAY_KEYS, LOCK_LIMIT, INDEX_TYPE), decide=decide,
+    warning=warning, impossible=why_impossible, after=(CLUSTERING,), not_now=clustering_first, limits=limits,
+    unfinished=unsearched, verify=verify, writes_base_files=True,
 )  # fmt: skip

@@ -3,6 +3,7 @@
 
 from datetime import timedelta
 
+from lakehand.formats.hudi import properties
 from lakehand.formats.hudi.snapshot import HudiSnapshot
 from lakehand.formats.hudi.writer_options import KNOWN_VERSIONS
 from lakehand.spi import Action, Invalid, Remedy, kit
@@ -21,6 +22,10 @@ LOCK_FOLDERS = kit.text_setting(
 ONLY_WRITER = kit.only_writer_setting("hudi", replaces=("hudi.lock",))
 # RFC-43's switches, as writers know them.
 ALL_SERVICES = kit.flag_setting("hoodie.table.services.enable", "RFC-43's switch for all services of a table")
+METASERVER = kit.flag_setting(
+    properties.METASERVER, "true: Hudi's metaserver keeps the table's timeline, so that nothing is done to the table",
+    default=False,
+)  # fmt: skip
 ROWS = kit.rows_in(globals())
 
 RULES = (

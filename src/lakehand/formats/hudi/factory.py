@@ -16,8 +16,18 @@ from lakehand.formats.hudi import (
     rollback_failed_writes,
 )
 from lakehand.formats.hudi.actions import TUNABLE, HudiAction, is_planning, refused
-from lakehand.formats.hudi.context import ROWS, RULES, HudiContext, HudiEffect, switch, switched_off, versions
+from lakehand.formats.hudi.context import (
+    METASERVER,
+    ROWS,
+    RULES,
+    HudiContext,
+    HudiEffect,
+    switch,
+    switched_off,
+    versions,
+)
 from lakehand.formats.hudi.locks import NoLock, lock_options
+from lakehand.formats.hudi.properties import IN_METASERVER
 from lakehand.formats.hudi.snapshot import INDEXING, HudiSnapshot
 from lakehand.formats.hudi.table import HUDI
 from lakehand.formats.hudi.turns import LATER, MUCH_LATER
@@ -50,6 +60,8 @@ class HudiProcessFactory(kit.FormatFactory[HudiSnapshot]):
         versions(self.settings.of(TableConfig()))
 
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
+        if why := self.why_unread(table):
+            return Skip(reason=why)
         table.snapshot()  # nothing is decided about a table that cannot be read
         try:
             context = self.context(table, action)
@@ -66,11 +78,23 @@ class HudiProcessFactory(kit.FormatFactory[HudiSnapshot]):
         return decision
 
     def admit(self, table: TableRuntime, operation: Operation) -> kit.Admission:
+        if why := self.why_unread(table):
+            return Skip(reason=why, look_again=MUCH_LATER)
         table.snapshot()
         try:
             return self.admit_here(self.context(table, operation.process.action, operation), operation)
         except Invalid as error:
             return refused(operation, str(error))
+
+    def why_unread(self, table: TableRuntime) -> str | None:
+        """Why the files of the table do not tell its state; None when they do."""
+        try:
+            values = self.settings.of(table.config)
+            if values[METASERVER]:
+                return f"{METASERVER.key} is true (from {values.origin(METASERVER)}): {IN_METASERVER}"
+        except Invalid as error:
+            return str(error)
+        return None
 
     def admit_here(self, context: HudiContext, operation: Operation) -> kit.Admission:
         action = ACTIONS[context.action]

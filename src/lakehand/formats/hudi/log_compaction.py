@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Log compaction: merges the small log blocks of a file group, between two compactions that rewrite base files."""
 
-from datetime import timedelta
-
 from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.planned import PlannedAction, enough_commits, verify_plans
 from lakehand.formats.hudi.snapshot import CLUSTERING, COMPACTION, LOG_COMPACTION, HudiSnapshot, PendingPlan
-from lakehand.formats.hudi.timeline import State, TimelineFile, in_order
+from lakehand.formats.hudi.timeline import TimelineFile, in_order
 from lakehand.formats.hudi.turns import compaction_first
 from lakehand.spi import Json, Skip, kit
 
@@ -22,7 +20,6 @@ MIN_BLOCKS = kit.count_setting(
 
 READ_AS_NEWEST = 6  # the table version whose readers do that
 COMPACTIONS = ("compaction", "commit")  # on a merge-on-read table each commit is a compaction
-GIVEN_UP = timedelta(hours=2)  # after which a plan that someone has begun counts as abandoned
 
 
 def decide(context: HudiContext) -> kit.Need | Skip:
@@ -57,21 +54,7 @@ def newer_compaction(snapshot: HudiSnapshot, plan: PendingPlan) -> TimelineFile 
     return next((file for file in later if file.action in COMPACTIONS), None)
 
 
-def wait_for_others(context: HudiContext) -> Skip | None:
-    """Hudi keeps no heartbeat of a log compaction, and rolls back one that has begun when it is asked to run it."""
-    if waiting := compaction_first(context):
-        return waiting
-    if context.was_tried:
-        return None
-    for plan in context.snapshot.pending_of(LOG_COMPACTION):
-        left = plan.since + GIVEN_UP - context.table.now
-        if plan.state is State.INFLIGHT and left > timedelta():
-            reason = f"log-compaction plan {plan.instant} was begun by someone at {plan.since:%Y-%m-%d %H:%M:%S} UTC"
-            return Skip(reason=f"{reason}; it counts as abandoned after {GIVEN_UP}", look_again=left)
-    return None
-
-
 ACTION = PlannedAction(
     name=LOG_COMPACTION, settings=(DELTA_COMMITS, MIN_BLOCKS), decide=decide, impossible=why_impossible,
-    after=(CLUSTERING, COMPACTION), not_now=wait_for_others, why_stale=why_stale, limits=limits, verify=verify_plans,
+    after=(CLUSTERING, COMPACTION), not_now=compaction_first, why_stale=why_stale, limits=limits, verify=verify_plans,
 )  # fmt: skip

@@ -15,8 +15,8 @@ from lakehand.formats.hudi.context import HudiContext, HudiEffect
 from lakehand.formats.hudi.locks import NoLock, shared_lock
 from lakehand.formats.hudi.plans import clean_numbers, commit_numbers
 from lakehand.formats.hudi.snapshot import HudiSnapshot, PendingPlan
-from lakehand.formats.hudi.timeline import TimelineFile, in_order, instants_in
-from lakehand.formats.hudi.turns import wait_for_runner
+from lakehand.formats.hudi.timeline import State, TimelineFile, in_order, instants_in
+from lakehand.formats.hudi.turns import wait_for_runners
 from lakehand.spi import (
     Action,
     Drop,
@@ -106,7 +106,7 @@ class PlannedAction(HudiAction):
         stale = self.stale_plans(snapshot, pending)
         if stale and not may_roll_back(context.table.config):
             return stale_failure(stale)
-        if waiting := self.not_now(context) or (wait_for_runner(context, instant) if pending else None):
+        if waiting := self.not_now(context) or wait_for_runners(context, pending):
             return waiting
         size = sum(plan.size.bytes for plan in pending)
         return self.complete(context, operation, instant=instant, stale=stale, size=size)
@@ -122,8 +122,8 @@ class PlannedAction(HudiAction):
             return Drop(reason=f"no {self.name} plan is pending, and none is made beside the writer: {lock.reason}")
         if not pending and not context.by_person and isinstance(need := self.decide(context), Skip):
             return Drop(reason=f"no longer needed: {need.reason}")
-        may_plan = not isinstance(lock, NoLock)
-        return self.not_now(context) or self.complete(context, operation, may_plan=may_plan, stale=stale)
+        may_plan, waiting = not isinstance(lock, NoLock), self.not_now(context) or wait_for_runners(context, pending)
+        return waiting or self.complete(context, operation, may_plan=may_plan, stale=stale)
 
     def stale_plans(self, snapshot: HudiSnapshot, plans: Iterable[PendingPlan]) -> dict[Instant, str]:
         """Plans that cannot succeed any more, with the reason."""
@@ -149,6 +149,8 @@ class PlannedAction(HudiAction):
         if size:
             parameters[kit.ESTIMATE] = size
         parameters |= self.limits(context)
+        if begun := [plan.instant for plan in context.snapshot.pending_of(self.name) if plan.state is State.INFLIGHT]:
+            parameters["begun"] = [*begun]  # by an attempt of ours, or by somebody who is dead
         if self.why_stale:
             parameters["may_roll_back"] = may_roll_back(context.table.config)
             parameters["stale"] = {str(key): why for key, why in stale.items()}
@@ -159,17 +161,30 @@ class PlannedAction(HudiAction):
         return self.process(parameters, operation.process.reason, instant=instant, engine=operation.process.engine)
 
 
-def enough_commits(context: HudiContext, threshold: kit.SettingRow[int]) -> kit.Need | Skip:
-    """Counted from the last run or from what our last planning saw, so that one without effect is not repeated."""
-    snapshot, action, least = context.snapshot, context.action, context.values[threshold]
+def enough_commits(
+    context: HudiContext,
+    threshold: kit.SettingRow[int],
+    settings: kit.TriggerSettings | None = None,
+    *,
+    by_time: int = 1,
+) -> kit.Need | Skip:
+    """Counted from the last run or from what our last planning saw, so that one without effect is not repeated.
+
+    ``by_time``: the commits that a run which only the age asks for must find.
+    """
+    snapshot, action, number = context.snapshot, context.action, context.values[threshold]
     plannings = own_plannings(context.table, action)
     last = next((o for o in plannings if o.status in (Status.SUCCEEDED, Status.FAILED, Status.CANCELED)), None)
     seen = str(last.process.parameters.get("seen") or "") if last else ""
-    count = snapshot.commits_since(action, seen)
-    if count < least:
-        after = f" or since operation {last.id} planned" if last and seen else ""
-        return Skip(reason=f"{count} of {least} {snapshot.counted_for(action)} since the last {action}{after}")
-    return kit.Need(reason=snapshot.since_last(action))
+    trigger = context.trigger(settings) if settings else kit.Trigger(now=context.table.now)
+    count, by_time = len(snapshot.unserved(action, seen)), min(number, by_time)
+    since = snapshot.oldest_unserved(action, seen) if trigger.has_age and count >= by_time else None
+    waiting = kit.Backlog(is_enough=count >= number, since=since)
+    if trigger.is_due(waiting):
+        return kit.Need(reason=f"{snapshot.since_last(action)}{trigger.why([waiting])}")
+    after = f" or since operation {last.id} planned" if last and seen else ""
+    least, what = trigger.least(number, by_time), snapshot.counted_for(action)
+    return trigger.skip(f"{count} of {least} {what} since the last {action}{after}", [waiting])
 
 
 def own_plannings(table: TableRuntime, action: Action) -> list[Operation]:

@@ -11,6 +11,11 @@ FOLDER = ".hoodie"
 TIMELINE = "timeline"  # the folder of the timeline within it, from table version 8 on
 FILE = "hoodie.properties"
 BACKUP = "hoodie.properties.backup"  # what a writer leaves while it replaces the file
+METASERVER = "hoodie.metaserver.enabled"
+IN_METASERVER = (
+    "Hudi's metaserver keeps the timeline, which this service does not read. Have the table's writers run its "
+    "services, or keep its timeline in the table"
+)
 _PAIR = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", re.DOTALL)
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n[ \t]*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -26,6 +31,8 @@ def read_properties(storage: Storage, root: str, location: str) -> dict[str, str
             continue
         except UnicodeDecodeError as error:
             raise Invalid(f"{location}: {FOLDER}/{name} is not text: {error}") from error
+        if found.get(METASERVER, "").lower() == "true":
+            raise Invalid(f"{location}: {METASERVER} is true in {FOLDER}/{name}: {IN_METASERVER}")
         if "hoodie.table.name" in found:
             return found
     raise Invalid(f"{location} is not a Hudi table: {FOLDER}/{FILE} is missing or has no hoodie.table.name")

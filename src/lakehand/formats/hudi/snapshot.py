@@ -10,7 +10,7 @@ from typing import Any
 
 from lakehand.domain.cached_property import cached_property
 from lakehand.formats.hudi import plans, properties
-from lakehand.formats.hudi.timeline import LOG_COMPACTED, WRITES, State, Timeline, TimelineFile, in_order
+from lakehand.formats.hudi.timeline import LOG_COMPACTED, WRITES, State, Timeline, TimelineFile, committed_at, in_order
 from lakehand.spi import Action, Instant, Json, health
 from lakehand.storage import Entry, Storage
 
@@ -38,6 +38,7 @@ _PLANS = {
 }
 
 
+TIMEZONE = "hoodie.table.timeline.timezone"
 SMALL = 100 * health.MB  # what Hudi's writers call small by default
 _BASE = re.compile(r"([^_.][^_]*)_\d+-\d+-\d+_(\d{14}|\d{17})\.(?:parquet|orc|hfile|lance)")
 _LOG = re.compile(r"\.([^_]+)_(\d{14}|\d{17})(?:\.[a-z]+)?\.log\.\d+(?:_\d+-\d+-\d+)?(?:\.cdc)?")
@@ -125,7 +126,10 @@ class HudiSnapshot:
             return [f.instant for f in self.timeline.completed("deltacommit") if f.instant in merges]
         return [f.instant for f in self.timeline.completed("commit")] if self.is_merge_on_read else []
 
-    def commits_since(self, action: Action, seen: str = "") -> int:
+    def commits_since(self, action: Action) -> int:
+        return len(self.unserved(action))
+
+    def unserved(self, action: Action, seen: str = "") -> list[TimelineFile]:
         """Writes since the last completed run of an action, or since ``seen`` if that is newer."""
         done = self.instants_of(action)
         if action == LOG_COMPACTION:  # a compaction merges the logs, too
@@ -134,6 +138,10 @@ class HudiSnapshot:
         if action in (COMPACTION, LOG_COMPACTION):
             return self.timeline.writes_since(since, "deltacommit")
         return self.timeline.writes_since(since)
+
+    def oldest_unserved(self, action: Action, seen: str = "") -> datetime | None:
+        utc = self.properties.get(TIMEZONE, "").upper() == "UTC"
+        return min((committed_at(file, utc=utc) for file in self.unserved(action, seen)), default=None)
 
     def counted_for(self, action: Action) -> str:
         return "delta commits" if action in (COMPACTION, LOG_COMPACTION) else "commits"

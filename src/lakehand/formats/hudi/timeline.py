@@ -3,8 +3,9 @@
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import NamedTuple
 
 from lakehand.domain.texts import Word
@@ -67,6 +68,17 @@ def completion(file: "TimelineFile") -> str:
     return (found and found[2]) or file.instant
 
 
+def committed_at(file: TimelineFile, *, utc: bool) -> datetime:
+    """By the storage's clock, or by the name where the timeline is in UTC.
+
+    Otherwise names have the local time of whoever wrote them, and no table says where that is.
+    """
+    if utc:
+        with suppress(ValueError):  # digits that are not a time
+            return datetime.strptime(completion(file)[:14], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
+    return file.modified
+
+
 def in_order(instant: str) -> str:
     """Instants of 14 and of 17 digits, made comparable."""
     return instant.ljust(17, "0")
@@ -102,12 +114,12 @@ class Timeline:
     def requested_at(self, instant: str) -> list[TimelineFile]:
         return [f for f in self.files if f.instant == instant and f.state is State.REQUESTED]
 
-    def writes_since(self, instant: str, *actions: str) -> int:
+    def writes_since(self, instant: str, *actions: str) -> list[TimelineFile]:
         """Completed writes that began after an instant; after the beginning of time when it is empty."""
         wanted = actions or tuple(WRITES)
         merges = set(self.log_compactions())
         later = (f for f in self.completed(*wanted) if in_order(f.instant) > in_order(instant))
-        return sum(f.instant not in merges for f in later)
+        return [f for f in later if f.instant not in merges]
 
     def log_compactions(self) -> list[Instant]:
         """Instants of log compactions, pending or completed: they merge what writers wrote, and are not writes."""

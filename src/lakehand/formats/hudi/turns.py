@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose turn it is: which plans an admitted action waits for, and when somebody else may be running its own."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from lakehand.formats.hudi.context import HudiContext, switched_off
-from lakehand.formats.hudi.snapshot import CLUSTERING, COMPACTION
-from lakehand.formats.hudi.writers import fresh_for
+from lakehand.formats.hudi.snapshot import CLUSTERING, COMPACTION, PendingPlan
+from lakehand.formats.hudi.timeline import State
+from lakehand.formats.hudi.writers import fresh_for, heartbeats
 from lakehand.spi import Instant, Skip
 
 SOON = timedelta(seconds=15)
 LATER = timedelta(minutes=1)
 MUCH_LATER = timedelta(minutes=10)
+ABANDONED = timedelta(hours=2)  # after which a plan that somebody else has begun, without heartbeats, is free
+SKEW = timedelta(minutes=1)  # between the clocks of the storage and of the service
 
 
 def clustering_first(context: HudiContext) -> Skip | None:
@@ -44,11 +48,38 @@ def clusterings_to_come(context: HudiContext) -> list[Instant]:
     return [plan.instant for plan in context.snapshot.pending_of(CLUSTERING) if plan.instant not in ended]
 
 
-def wait_for_runner(context: HudiContext, instant: Instant) -> Skip | None:
-    """Hudi would refuse it as well, but only after a start, and the attempt would count."""
-    left = fresh_for(context.snapshot, instant, context.table.now, context.table.config)
+def wait_for_runners(context: HudiContext, plans: Iterable[PendingPlan]) -> Skip | None:
+    return next((waiting for plan in plans if (waiting := wait_for_runner(context, plan))), None)
+
+
+def wait_for_runner(context: HudiContext, plan: PendingPlan) -> Skip | None:
+    """While somebody else may run a plan: Hudi would refuse it as well, or roll back what the other one writes."""
+    left = fresh_for(context.snapshot, plan.instant, context.table.now, context.table.config)
     if left is None:
-        return None
+        return wait_for_silent_runner(context, plan)
     seconds = left.total_seconds()
-    reason = f"a heartbeat of {instant} is fresh: someone runs it, or died with it; Hudi waits {seconds:.0f} s more"
+    reason = (
+        f"a heartbeat of {plan.instant} is fresh: someone runs it, or died with it; Hudi waits {seconds:.0f} s more"
+    )
     return Skip(reason=reason, look_again=min(left + timedelta(seconds=1), LATER))
+
+
+def wait_for_silent_runner(context: HudiContext, plan: PendingPlan) -> Skip | None:
+    """Only compactions under a lock have heartbeats, from Hudi 1.2 on. Any other runner shows its start alone."""
+    left = plan.since + ABANDONED - context.table.now
+    if plan.state is not State.INFLIGHT or left <= timedelta() or plan.instant in heartbeats(context.snapshot):
+        return None
+    if context.was_tried or was_begun_by_us(context, plan):
+        return None
+    why = (
+        f"{plan.action} plan {plan.instant} was begun by someone else at {plan.since:%Y-%m-%d %H:%M:%S} UTC, and Hudi "
+        f"keeps no heartbeat of it; it counts as abandoned after {ABANDONED}"
+    )
+    return Skip(reason=why, look_again=min(left, LATER))
+
+
+def was_begun_by_us(context: HudiContext, plan: PendingPlan) -> bool:
+    """Whether an operation of ours was at work when the plan was begun; it may have ended without completing it."""
+    begun, now = plan.since, context.table.now
+    tried = (one for one in context.table.operations(context.action) if one.run_times)
+    return any(one.created_at - SKEW <= begun <= (one.finished_at or now) + SKEW for one in tried)

@@ -7,6 +7,7 @@ from typing import ClassVar
 from lakehand.formats.iceberg import statistics
 from lakehand.formats.iceberg.catalogs import HADOOP
 from lakehand.formats.iceberg.context import ONLY_WRITER, ROWS, RULES, IcebergContext
+from lakehand.formats.iceberg.expire_data import EXPIRE_DATA
 from lakehand.formats.iceberg.expire_snapshots import EXPIRE_SNAPSHOTS
 from lakehand.formats.iceberg.metadata import NEWEST
 from lakehand.formats.iceberg.remove_orphans import REMOVE_ORPHANS
@@ -25,7 +26,7 @@ class IcebergProcessFactory(PlanningFactory[IcebergSnapshot]):
     format = ICEBERG
     actions: ClassVar[Actions] = (
         REWRITE_DATA, REWRITE_POSITION_DELETES, REWRITE_MANIFESTS, EXPIRE_SNAPSHOTS, REMOVE_ORPHANS,
-        *statistics.COMPUTE,
+        *statistics.COMPUTE, EXPIRE_DATA,
     )  # fmt: skip
     rows = ROWS
     rules = RULES

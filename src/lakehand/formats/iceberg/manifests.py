@@ -18,11 +18,12 @@ REMEMBERED = 200_000  # files of manifests that are kept in memory
 _LIST = frozenset(
     {"manifest_path", "manifest_length", "partition_spec_id", "content", "sequence_number", "added_snapshot_id"}
 )
-_ENTRY = frozenset({"status", "sequence_number", "data_file"})
+_ENTRY = frozenset({"status", "snapshot_id", "sequence_number", "data_file"})
 _FILE = frozenset(
     {"content", "file_path", "file_format", "partition", "record_count", "file_size_in_bytes", "referenced_data_file"}
 )
 _BOUNDS = frozenset({"lower_bounds", "upper_bounds"})
+_RANGES = _ENTRY | _BOUNDS | {"content", "file_size_in_bytes", "null_value_counts"}
 
 
 class Manifest(NamedTuple):
@@ -45,6 +46,16 @@ class ContentFile(NamedTuple):
     content: int
     is_vector: bool  # a deletion vector: a part of a Puffin file
     reference: str | None  # the only data file that a delete file is about
+    added_by: int = 0  # the snapshot that wrote it
+
+
+class ColumnBounds(NamedTuple):
+    """What a manifest says of one column of a data file, as it is written there."""
+
+    size: int
+    lower: bytes | None  # None: it is not known
+    upper: bytes | None
+    nulls: int | None
 
 
 class ManifestCache:
@@ -96,7 +107,7 @@ def read_files(data: bytes, manifest: Manifest) -> list[ContentFile]:
 
 def content_file(entry: Mapping[str, Any], manifest: Manifest) -> ContentFile:
     file = entry["data_file"]
-    sequence = entry.get("sequence_number")
+    sequence, added_by = entry.get("sequence_number"), entry.get("snapshot_id")
     content = file.get("content") or DATA
     return ContentFile(
         path=file["file_path"],
@@ -107,6 +118,7 @@ def content_file(entry: Mapping[str, Any], manifest: Manifest) -> ContentFile:
         content=content,
         is_vector=content == POSITION_DELETES and file["file_format"].lower() == "puffin",
         reference=reference_of(file) if content == POSITION_DELETES else None,
+        added_by=manifest.added_by if added_by in (None, manifest.added_by) else added_by,  # one number for all of them
     )
 
 
@@ -118,8 +130,17 @@ def reference_of(file: Mapping[str, Any]) -> str | None:
     return lower.decode() if lower is not None and lower == upper else None
 
 
-def bound(pairs: Sequence[Mapping[str, Any]] | None) -> bytes | None:
-    return next((pair["value"] for pair in pairs or () if pair["key"] == FILE_PATH), None)
+def bound(pairs: Sequence[Mapping[str, Any]] | None, column: int = FILE_PATH) -> Any:
+    return next((pair["value"] for pair in pairs or () if pair["key"] == column), None)
+
+
+def read_bounds(data: bytes, manifest: Manifest, column: int) -> list[ColumnBounds]:
+    """Of the live data files."""
+    files = [one["data_file"] for one in records(data, _RANGES, manifest.path) if one["status"] != DELETED]
+    names = ("lower_bounds", "upper_bounds", "null_value_counts")
+    return [
+        ColumnBounds(file["file_size_in_bytes"], *(bound(file.get(name), column) for name in names)) for file in files
+    ]
 
 
 def records(data: bytes, wanted: frozenset[str], path: str) -> Iterator[Any]:

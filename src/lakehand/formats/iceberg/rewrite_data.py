@@ -14,6 +14,8 @@ from lakehand.formats.iceberg.context import IcebergContext
 from lakehand.formats.iceberg.manifests import EQUALITY_DELETES, ContentFile
 from lakehand.formats.iceberg.rewrites import (
     ON_COMMIT,
+    backlog,
+    fewest,
     group_by_partition,
     is_worth,
     leaves_room,
@@ -23,7 +25,7 @@ from lakehand.formats.iceberg.rewrites import (
 )
 from lakehand.formats.iceberg.snapshot import SMALL_SHARE, IcebergSnapshot
 from lakehand.spi import Action, Invalid, Json, Skip, amount, kit
-from lakehand.spi.kit import CHANGED, NamedPartitions, Need, choose
+from lakehand.spi.kit import CHANGED, PAIR, NamedPartitions, Need, choose
 
 MOST_PARTITIONS = 200  # partitions that one run names
 REQUEST = kit.SetBy.REQUEST
@@ -39,6 +41,7 @@ MIN_INPUT_FILES = kit.count_setting(
     "iceberg.rewrite-data.min-input-files", "small files in one partition that make it worth it", 5, floor=2,
     set_by=REQUEST,
 )  # fmt: skip
+TRIGGER = kit.trigger_settings("iceberg.rewrite-data", "the oldest small file that could be merged with another")
 DELETE_FILES = kit.count_setting(
     "iceberg.rewrite-data.delete-files", "a file with so many delete files is rewritten", 10, floor=1, set_by=REQUEST
 )
@@ -71,41 +74,72 @@ def small_bytes(context: IcebergContext) -> int:
 
 
 def decide(context: IcebergContext) -> Need | Skip:
-    files, limit, least = context.snapshot.data_files, small_bytes(context), context.values[MIN_INPUT_FILES]
+    files, limit, trigger = context.snapshot.data_files, small_bytes(context), context.trigger(TRIGGER)
     heavy = heavy_files(context)
-    groups = group_by_partition(
-        (file for file in files if file.size < limit or file.path in heavy), context.snapshot.spec
-    )
+    groups = groups_of(context, heavy)
+    waiting = backlogs(context, groups)
     worth = {
         partition: group
         for partition, group in groups.items()
-        if is_worth(group, least, target_bytes(context)) or any(file.path in heavy for file in group)
+        if trigger.is_due(waiting[partition]) or any(file.path in heavy for file in group)
     }
     text = f"{sum(file.size < limit for file in files)} of {len(files)} files are under {amount(limit)}"
     text += describe_heavy(context, heavy)
     if not worth:
         most = max((len(group) for group in groups.values()), default=0)
-        return Skip(reason=f"{text}; at most {most} in one partition, {least} are worth it")
+        least = trigger.least(context.values[MIN_INPUT_FILES], PAIR)
+        return trigger.skip(f"{text}; at most {most} in one partition, {least} are worth it", waiting.values())
     chosen = [file for group in worth.values() for file in group]
     size, partitions = sum(file.size for file in chosen), {file.group for file in files}
     where = f"{len(chosen)} files in {len(worth)} of {max(len(partitions), 1)} partitions"
-    first, parameters = choose_first(context, {partition: len(group) for partition, group in worth.items()})
-    return Need(reason=f"{text}: {amount(size)} to rewrite, {where}{first}", parameters=parameters, bytes=size)
+    by_age = trigger.why(waiting.values())
+    counts = {partition: len(group) for partition, group in worth.items()}
+    first, parameters = choose_first(context, counts, only_these=bool(by_age))
+    return Need(reason=f"{text}: {amount(size)} to rewrite, {where}{by_age}{first}", parameters=parameters, bytes=size)
 
 
-def choose_first(context: IcebergContext, files: Mapping[Hashable, int]) -> tuple[str, dict[str, Json]]:
-    """Where one run cannot rewrite all: the partitions to begin with, if events named some. Else Iceberg chooses."""
+def groups_of(context: IcebergContext, heavy: Collection[str]) -> Mapping[Hashable, list[ContentFile]]:
+    """The files of each partition that a rewrite would take."""
+    files, limit = context.snapshot.data_files, small_bytes(context)
+    return group_by_partition((f for f in files if f.size < limit or f.path in heavy), context.snapshot.spec)
+
+
+def backlogs(
+    context: IcebergContext, groups: Mapping[Hashable, Sequence[ContentFile]]
+) -> Mapping[Hashable, kit.Backlog]:
+    least, target, has_age = context.values[MIN_INPUT_FILES], target_bytes(context), context.trigger(TRIGGER).has_age
+    return {
+        partition: backlog(context, group, is_worth(group, least, target), has_age and is_worth(group, PAIR, target))
+        for partition, group in groups.items()
+    }
+
+
+def least_files(context: IcebergContext) -> int:
+    trigger, least = context.trigger(TRIGGER), context.values[MIN_INPUT_FILES]
+    if not trigger.has_age:
+        return least
+    return fewest(trigger, backlogs(context, groups_of(context, heavy_files(context))).values(), least)
+
+
+def choose_first(
+    context: IcebergContext, files: Mapping[Hashable, int], *, only_these: bool
+) -> tuple[str, dict[str, Json]]:
+    """Where one run cannot rewrite all: the partitions to begin with, if events named some. Else Iceberg chooses.
+
+    ``only_these``: Iceberg would take pairs of files in other partitions, too, before their time.
+    """
     changed, names = list(context.changed_partitions), PartitionNames(context.snapshot)
     named, most = NamedPartitions(changed), context.values[MAX_FILES]
-    conditions = {partition: names.condition(partition) for partition in files} if changed else {}
+    conditions = {partition: names.condition(partition) for partition in files} if changed or only_these else {}
     kept: dict[str, Json] = {CHANGED: changed} if changed else {}
-    if sum(files.values()) <= most or not conditions or None in conditions.values():
+    fits = sum(files.values()) <= most and not only_these
+    if fits or not conditions or None in conditions.values():
         return "", kept
     ordered = dict(sorted(files.items(), key=lambda one: -one[1]))
     first = {partition for partition in ordered if named.hold(names.values(partition))}
     choice = choose(ordered, first, most=most, parts=MOST_PARTITIONS)
     only: list[Json] = [conditions[partition] for partition in choice.sizes]
-    return (choice.text, {**kept, "only": only}) if choice.named else ("", kept)
+    return (choice.text, {**kept, "only": only}) if choice.named or only_these else ("", kept)
 
 
 def options(context: IcebergContext) -> dict[str, Json]:
@@ -114,7 +148,7 @@ def options(context: IcebergContext) -> dict[str, Json]:
     known = {
         "target-file-size-bytes": str(target_bytes(context)),
         "min-file-size-bytes": str(small_bytes(context)),
-        "min-input-files": str(values[MIN_INPUT_FILES]),
+        "min-input-files": str(least_files(context)),
         "delete-file-threshold": str(values[DELETE_FILES]),
         "delete-ratio-threshold": str(values[DELETE_RATIO]),
         "max-files-to-rewrite": str(values[MAX_FILES]),
@@ -201,7 +235,8 @@ REWRITE_DATA = kit.ActionDefinition(
     name=Action.register("rewrite-data"), strategy=ON_COMMIT, decide=decide, limits=options, not_now=leaves_room,
     verify=verify_rewrite,
     settings=(
-        TARGET, MIN_INPUT_FILES, DELETE_FILES, DELETE_RATIO, MAX_FILES, STRATEGY, SORT_ORDER, Z_ORDER, REWRITE_ALL,
+        TARGET, MIN_INPUT_FILES, *TRIGGER, DELETE_FILES, DELETE_RATIO, MAX_FILES, STRATEGY, SORT_ORDER, Z_ORDER,
+        REWRITE_ALL,
     ),
 )  # fmt: skip
 

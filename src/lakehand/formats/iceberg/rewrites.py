@@ -11,6 +11,7 @@ from lakehand.formats.iceberg.context import ROOM, IcebergContext, IcebergEffect
 from lakehand.formats.iceberg.manifests import ContentFile
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot, whole_number
 from lakehand.spi import Json, ProcessTriggerStrategy, Skip, Verdict, kit
+from lakehand.spi.kit import PAIR
 from lakehand.spi.kit.conversions import fields, whole_numbers
 from lakehand.spi.kit.verdicts import done, not_done
 
@@ -42,6 +43,16 @@ def rewrite_all(context: IcebergContext, setting: kit.SettingRow[bool]) -> dict[
 def is_worth(group: Sequence[ContentFile], least: int, target: int) -> bool:
     """Enough files, and at most half as many afterwards: so a rewrite is never followed by the same rewrite."""
     return len(group) >= least and len(group) >= 2 * outputs(sum(file.size for file in group), target)
+
+
+def backlog(context: IcebergContext, group: Sequence[ContentFile], is_enough: bool, can_merge: bool) -> kit.Backlog:
+    """``can_merge``: a rewrite would make them half as many, however few they are. Asked by age alone."""
+    return kit.Backlog(is_enough, kit.mergeable_since(map(context.snapshot.added_at, group)) if can_merge else None)
+
+
+def fewest(trigger: kit.Trigger, waiting: Iterable[kit.Backlog], number: int) -> int:
+    """How many files Iceberg is to merge at least: also two, where their age made them due."""
+    return PAIR if any(trigger.is_due(one) and not one.is_enough for one in waiting) else number
 
 
 def outputs(size: int, target: int) -> int:

@@ -4,22 +4,26 @@
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from os import SEEK_END
 from typing import Any, NamedTuple
 
 from lakehand.domain.cached_property import cached_property
-from lakehand.formats.iceberg.commits import SNAPSHOTS, TAG, LargeMetadata, SnapshotCommit, commit_of
+from lakehand.formats.iceberg.commits import SNAPSHOTS, TAG, LargeMetadata, SnapshotCommit, ancestors, commit_of
 from lakehand.formats.iceberg.manifests import (
     DATA,
     EQUALITY_DELETES,
     POSITION_DELETES,
+    ColumnBounds,
     ContentFile,
     Manifest,
     ManifestCache,
+    read_bounds,
     read_files,
     read_list,
 )
 from lakehand.spi import Json, health, kit
+from lakehand.spi.kit.conversions import moment_of
 from lakehand.storage import Storages
 
 MAIN = "main"
@@ -128,6 +132,15 @@ class IcebergSnapshot:
     def position_deletes(self) -> Sequence[ContentFile]:
         return [file for file in self.delete_files if file.content == POSITION_DELETES and not file.is_vector]
 
+    def added_at(self, file: ContentFile) -> datetime:
+        """When its snapshot was committed. One that has expired is older than all that the current one is built on."""
+        commit = self.commits.get(file.added_by)
+        return commit.time if commit else self._oldest_ancestor
+
+    @cached_property
+    def _oldest_ancestor(self) -> datetime:
+        return min(moment_of(commit.at) for commit in ancestors(self.commits, self.metadata["current-snapshot-id"]))
+
     @property
     def target_bytes(self) -> int:
         return whole_number(self.properties, "write.target-file-size-bytes", TARGET_BYTES)
@@ -176,6 +189,20 @@ class IcebergSnapshot:
         summary = self.current.summary if self.current else {}
         named = {"files": "total-data-files", "delete_files": "total-delete-files", "rows": "total-records"}
         return {**{key: whole_number(summary, name, 0) for key, name in named.items()}, "snapshots": len(self.commits)}
+
+    def bounds(self, manifests: Sequence[Manifest], column: int) -> Iterator[ColumnBounds]:
+        """Of the data files in some manifests, which are read for that: bounds are too large to be remembered."""
+        if len(manifests) > 2 and not self.storages.of(self.metadata_location)[0].is_local:
+            with ThreadPoolExecutor(READERS) as pool:
+                yield from (
+                    one for found in pool.map(lambda m: self._read_bounds(m, column), manifests) for one in found
+                )
+            return
+        for manifest in manifests:
+            yield from self._read_bounds(manifest, column)
+
+    def _read_bounds(self, manifest: Manifest, column: int) -> Sequence[ColumnBounds]:
+        return read_bounds(self._read(manifest.path), manifest, column)
 
     def _files_of(self, manifests: Sequence[Manifest]) -> Iterator[Sequence[ContentFile]]:
         unread = [manifest for manifest in manifests if self.cache.get(manifest.path) is None]

@@ -2,14 +2,14 @@
 """Merges small fragments, and rewrites those with many deleted rows."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from lakehand.formats.lance import snapshot
 from lakehand.formats.lance.context import VERSIONS_READ, LanceContext, LanceEffect, change, cool_down, why_gone
 from lakehand.formats.lance.snapshot import FULL, FragmentPlan
 from lakehand.spi import Action, Json, ProcessTriggerStrategy, Skip, Verdict, amount, kit
-from lakehand.spi.kit import Need
+from lakehand.spi.kit import PAIR, Need
 from lakehand.spi.kit.conversions import whole_number
 from lakehand.spi.kit.verdicts import done, gone, not_done
 
@@ -27,6 +27,7 @@ TARGET_BYTES = kit.bytes_setting(
 MIN_FRAGMENTS = kit.count_setting(
     "lance.compact.min-fragments", "fragments to merge that make it worth it", 10, floor=2
 )
+TRIGGER = kit.trigger_settings("lance.compact", "the oldest fragment that could be merged with another")
 DELETED_SHARE = kit.share_setting(
     "lance.compact.deleted-rows-share", "a fragment with a larger share of deleted rows is rewritten, even alone",
     snapshot.DELETED_SHARE, set_by=kit.SetBy.REQUEST,
@@ -46,10 +47,19 @@ def decide(context: LanceContext) -> Need | Skip:
             f"({sum(f.deleted for f in heavy)} rows): {merged} to rewrite, {amount(plan.bytes)}",
             bytes=plan.bytes,
         )
-    if why := why_too_few(plan, context.values[MIN_FRAGMENTS]):
-        return Skip(reason=f"{merged} can be merged: {why}; none has more than {share} of its rows deleted")
-    size = f"{amount(plan.bytes)} to rewrite"
+    trigger, least = context.trigger(TRIGGER), context.values[MIN_FRAGMENTS]
+    waiting = kit.Backlog(not why_too_few(plan, least), since=since(context, plan) if trigger.has_age else None)
+    if not trigger.is_due(waiting):
+        why = why_too_few(plan, trigger.least(least, PAIR)) or "not yet"
+        reason = f"{merged} can be merged: {why}; none has more than {share} of its rows deleted"
+        return trigger.skip(reason, [waiting])
+    size = f"{amount(plan.bytes)} to rewrite{trigger.why([waiting])}"
     return Need(reason=f"{merged} are under {target * FULL:.0f} rows and can be merged: {size}", bytes=plan.bytes)
+
+
+def since(context: LanceContext, plan: FragmentPlan) -> datetime | None:
+    """By the times of the data files, in one more listing: no manifest says when a fragment was written."""
+    return None if why_too_few(plan, PAIR) else kit.mergeable_since(context.snapshot.written_at(plan.fragments))
 
 
 def target_rows(context: LanceContext) -> int:
@@ -148,6 +158,6 @@ def rewrite_verdict(effect: LanceEffect, rewrite: Rewrite, whose: str) -> Verdic
 
 COMPACT = kit.ActionDefinition(
     name=Action.register("compact"), strategy=ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True),
-    settings=(TARGET_ROWS, TARGET_BYTES, MIN_FRAGMENTS, DELETED_SHARE, MAX_BYTES), cool_down=COOL_DOWN,
-    decide=decide, limits=limits, verify=verify,
+    settings=(TARGET_ROWS, TARGET_BYTES, MIN_FRAGMENTS, *TRIGGER, DELETED_SHARE, MAX_BYTES),
+    cool_down=COOL_DOWN, decide=decide, limits=limits, verify=verify,
 )  # fmt: skip

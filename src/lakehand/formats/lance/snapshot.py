@@ -2,7 +2,7 @@
 """A Lance table at one version: fragments, history and what holds old versions are read only when someone asks."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from lakehand.domain.cached_property import cached_property
 from lakehand.formats.lance import manifests
 from lakehand.formats.lance.manifests import Version
 from lakehand.spi import Json, health
-from lakehand.storage import Storage
+from lakehand.storage import Entry, Storage
 
 TARGET_ROWS = 1_048_576
 TARGET_BYTES = 4 * 1024**3
@@ -30,6 +30,7 @@ class Fragment:
     deleted: int
     sizes: tuple[int, ...]  # of its data files
     has_deletions: bool
+    files: tuple[str, ...] = ()  # names of its data files
 
     @property
     def bytes(self) -> int:
@@ -184,12 +185,18 @@ class LanceSnapshot:
             "rows": self.rows,
         }
 
+    def written_at(self, fragments: Iterable[Fragment]) -> list[datetime]:
+        """When the first of its files was written, by the storage's clock, for each fragment that has one here."""
+        times = ([self._entries[name].modified for name in f.files if name in self._entries] for f in fragments)
+        return [min(found) for found in times if found]
+
     def _size_of(self, name: str) -> int:
-        return self._sizes.get(name.rpartition("/")[2], 0)
+        found = self._entries.get(file_name(name))
+        return found.size if found else 0
 
     @cached_property
-    def _sizes(self) -> Mapping[str, int]:
-        return {entry.name: entry.size for entry in self.storage.entries(f"{self.root}/data")}
+    def _entries(self) -> Mapping[str, Entry]:
+        return {entry.name: entry for entry in self.storage.entries(f"{self.root}/data")}
 
 
 def transaction_of(dataset: Any, version: int) -> str:
@@ -216,7 +223,12 @@ def fragment_of(metadata: Any, size_of: Callable[[str], int]) -> Fragment:
         deleted=(deletions.num_deleted_rows or 0) if deletions else 0,
         sizes=tuple(file.file_size_bytes or size_of(file.path) for file in metadata.files),
         has_deletions=deletions is not None,
+        files=tuple(file_name(file.path) for file in metadata.files),
     )
+
+
+def file_name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def coverage_of(index: Any, fragments: Sequence[Fragment]) -> IndexCoverage:

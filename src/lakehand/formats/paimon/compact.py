@@ -4,14 +4,16 @@
 import hashlib
 import json
 import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from math import ceil
 from typing import NamedTuple
 
 from lakehand.formats.paimon.context import PaimonContext, PaimonEffect
-from lakehand.formats.paimon.layout import Document
+from lakehand.formats.paimon.layout import Document, PaimonFile
 from lakehand.formats.paimon.schema import TableKind
-from lakehand.formats.paimon.snapshot import OURS, PaimonSnapshot, sorted_runs
+from lakehand.formats.paimon.snapshot import OURS, Bucket, PaimonSnapshot, sorted_runs
 from lakehand.spi import (
     Action,
     Invalid,
@@ -24,7 +26,7 @@ from lakehand.spi import (
     amount,
     kit,
 )
-from lakehand.spi.kit import Need, Values
+from lakehand.spi.kit import PAIR, Need, Values
 from lakehand.spi.kit.conversions import items, whole_number, whole_numbers
 from lakehand.spi.kit.verdicts import done, not_done
 
@@ -42,6 +44,7 @@ SORTED_RUNS = kit.count_setting(
     "paimon.compact.sorted-runs", "sorted runs of a bucket that make merging worth it", floor=2,
     default_text="the table's trigger, 5",
 )  # fmt: skip
+TRIGGER = kit.trigger_settings("paimon.compact", "the oldest file that could be merged with another")
 DRIVER_BYTES = kit.bytes_setting(
     "paimon.compact.driver-bytes", "`auto` merges in the driver only while no more than this is to be merged",
     256 << 20,
@@ -76,6 +79,8 @@ class CompactionPlan(NamedTuple):
     is_needed: bool
     order: SortOrder | None = None
     bytes: int = 0  # to read
+    look_again: timedelta | None = None  # when its age makes it due, if it is not needed yet
+    by_age: bool = False  # it takes less than the number asks for
 
 
 def decide(context: PaimonContext) -> Need | Skip:
@@ -83,7 +88,7 @@ def decide(context: PaimonContext) -> Need | Skip:
         return Skip(reason=why)
     plan = make_plan(context)
     if (not plan.is_needed and not context.by_person) or (plan.strategy == SORT and plan.order is None):
-        return Skip(reason=plan.reason)
+        return Skip(reason=plan.reason, look_again=plan.look_again)
     if context.is_confirmed or not (why := why_not_beside_writers(context.snapshot, context.values)):
         return Need(reason=plan.reason, parameters={"strategy": plan.strategy}, bytes=plan.bytes)
     if not context.by_person:
@@ -99,7 +104,7 @@ def limits(context: PaimonContext) -> dict[str, Json]:
         "kind": str(context.snapshot.schema.kind),
         # How many small files each partition has, most first: from this the job plans its rounds.
         "counts": [count for _, count in context.snapshot.small_counts.most_common(MOST_COUNTS) if count > 1],
-        "min_files": 2 if plan.strategy == FULL else context.values[MIN_FILES],
+        "min_files": PAIR if plan.strategy == FULL or plan.by_age else context.values[MIN_FILES],
         "order_strategy": plan.order.strategy if plan.order else None,
         "order_columns": list(plan.order.columns) if plan.order else None,
         "sign": order_suffix(plan.order) if plan.order else None,
@@ -125,37 +130,84 @@ def make_plan(context: PaimonContext) -> CompactionPlan:
     if asked == SORT:
         return plan_sort(context)
     if context.snapshot.schema.kind is TableKind.PRIMARY_KEY:
-        return plan_merge(context.snapshot, context.values, asked)
-    return plan_pack(context.snapshot, context.values, asked)
+        return plan_merge(context, asked)
+    return plan_pack(context, asked)
 
 
-def plan_pack(snapshot: PaimonSnapshot, values: Values, asked: str) -> CompactionPlan:
+def plan_pack(context: PaimonContext, asked: str) -> CompactionPlan:
     """Append tables: partitions, or buckets, with enough small files."""
-    least = values[MIN_FILES]
-    worth = {key for key, count in snapshot.small_counts.items() if count >= least}
-    chosen = [file for file in snapshot.small if (file.partition, file.bucket) in worth]
+    snapshot, trigger, number = context.snapshot, context.trigger(TRIGGER), context.values[MIN_FILES]
+    waiting = {
+        key: kit.Backlog(len(files) >= number, packable_since(snapshot, files) if trigger.has_age else None)
+        for key, files in snapshot.small_buckets.items()
+    }
+    due = Due.of(trigger, waiting, number)
+    many = {key for key, files in snapshot.small_buckets.items() if len(files) >= due.least}
+    chosen = [file for key in many for file in snapshot.small_buckets[key]] if due.keys else []
     small = f"{len(snapshot.small)} of {len(snapshot.files)} files are under {amount(snapshot.schema.small_below)}"
     what = "buckets" if snapshot.schema.kind is TableKind.BUCKETED_APPEND else "partitions"
-    where = f"{len(worth)} of {len(snapshot.buckets)} {what} have {least} or more of them"
-    read = sum(file.size for file in chosen)
-    size = f": {amount(read)} to rewrite" if chosen else ""
+    where = f"{len(many)} of {len(snapshot.buckets)} {what} have {due.least} or more of them"
+    size = f": {amount(sum(file.size for file in chosen))} to rewrite" if chosen else ""
     strategy = FULL if snapshot.schema.kind is TableKind.BUCKETED_APPEND or asked == FULL else MINOR
-    return CompactionPlan(strategy=strategy, reason=f"{small}, {where}{size}", is_needed=bool(worth), bytes=read)
+    return due.plan(strategy, f"{small}, {where}{size}", chosen)
 
 
-def plan_merge(snapshot: PaimonSnapshot, values: Values, asked: str) -> CompactionPlan:
+def plan_merge(context: PaimonContext, asked: str) -> CompactionPlan:
     """Tables with a key: buckets with many sorted runs, which every read has to merge."""
-    trigger = snapshot.schema.sorted_run_trigger
-    limit = values.get(SORTED_RUNS) or max(trigger, 2)
-    limit = max(limit, trigger + 1) if asked == MINOR else limit  # below, Paimon finds nothing to pick
+    snapshot, values, most_runs = context.snapshot, context.values, context.snapshot.schema.sorted_run_trigger
+    # A minor one finds nothing to pick in buckets with few runs, however old they are.
+    trigger = kit.Trigger(context.table.now) if asked == MINOR else context.trigger(TRIGGER)
+    limit = values.get(SORTED_RUNS) or max(most_runs, 2)
+    limit = max(limit, most_runs + 1) if asked == MINOR else limit
     runs = {key: sorted_runs(files) for key, files in snapshot.buckets.items()}
-    worth = [key for key, count in runs.items() if count >= limit]
+    waiting = {
+        key: kit.Backlog(count >= limit, unmerged_since(snapshot, snapshot.buckets[key]) if trigger.has_age else None)
+        for key, count in runs.items()
+    }
+    due = Due.of(trigger, waiting, limit)
+    many = [key for key, count in runs.items() if count >= due.least]
     most = max(runs.values(), default=0)
-    counted = f"{len(worth)} of {len(runs)} buckets have {limit} or more sorted runs (most: {most})"
-    strategy = choose_merge(snapshot, values, most > trigger) if asked == AUTO else asked
-    touched = sum(file.size for key in worth for file in snapshot.buckets[key])
-    size = f": {amount(touched)} to merge" if worth else ""
-    return CompactionPlan(strategy=strategy, reason=f"{counted}{size}", is_needed=bool(worth), bytes=touched)
+    counted = f"{len(many)} of {len(runs)} buckets have {due.least} or more sorted runs (most: {most})"
+    strategy = choose_merge(snapshot, values, most > most_runs and not due.by_age) if asked == AUTO else asked
+    touched = [file for key in many for file in snapshot.buckets[key]] if due.keys else []
+    size = f": {amount(sum(file.size for file in touched))} to merge" if touched else ""
+    return due.plan(strategy, f"{counted}{size}", touched)
+
+
+class Due(NamedTuple):
+    """Which parts of a table are due. One call compacts the whole table, so that by age it takes all pairs."""
+
+    trigger: kit.Trigger
+    waiting: Mapping[Bucket, kit.Backlog]
+    keys: Collection[Bucket]
+    least: int
+    by_age: bool
+
+    @staticmethod
+    def of(trigger: kit.Trigger, waiting: Mapping[Bucket, kit.Backlog], number: int) -> "Due":
+        keys = {key for key, one in waiting.items() if trigger.is_due(one)}
+        by_age = any(not waiting[key].is_enough for key in keys)
+        return Due(trigger, waiting, keys, PAIR if by_age else trigger.least(number, PAIR), by_age)
+
+    def plan(self, strategy: str, text: str, files: Iterable[PaimonFile]) -> CompactionPlan:
+        if not self.keys:
+            waiting = self.trigger.skip(text, self.waiting.values())
+            return CompactionPlan(strategy, waiting.reason, is_needed=False, look_again=waiting.look_again)
+        read, why = sum(file.size for file in files), self.trigger.why(self.waiting.values())
+        return CompactionPlan(strategy, f"{text}{why}", is_needed=True, bytes=read, by_age=self.by_age)
+
+
+def packable_since(snapshot: PaimonSnapshot, files: Sequence[PaimonFile]) -> datetime | None:
+    """Since when two of a partition's small files could be one."""
+    target = max(snapshot.schema.target_size, 1)
+    saves = len(files) >= PAIR * ceil(sum(file.size for file in files) / target)
+    return kit.mergeable_since(map(snapshot.written_before, files)) if saves else None
+
+
+def unmerged_since(snapshot: PaimonSnapshot, files: Sequence[PaimonFile]) -> datetime | None:
+    """Since when a bucket has had more than one sorted run, of which the newest are the files of level 0."""
+    loose = [snapshot.written_before(file) for file in files if file.level == 0]
+    return min(loose, default=None) if len(loose) < len(files) else kit.mergeable_since(loose)
 
 
 def choose_merge(snapshot: PaimonSnapshot, values: Values, can_pick: bool) -> str:
@@ -307,7 +359,7 @@ def remember_order(effect: PaimonEffect, document: Document) -> None:
 COMPACT = kit.ActionDefinition(
     name=Action.register("compact"), strategy=ProcessTriggerStrategy(interval=timedelta(hours=6), on_new_snapshot=True),
     settings=(
-        STRATEGY, MIN_FILES, SORTED_RUNS, DRIVER_BYTES, ORDER_COLUMNS, ORDER_STRATEGY, UNSORTED_SHARE,
+        STRATEGY, MIN_FILES, SORTED_RUNS, *TRIGGER, DRIVER_BYTES, ORDER_COLUMNS, ORDER_STRATEGY, UNSORTED_SHARE,
         BESIDE_WRITER, BESIDE_ROW_CHANGES,
     ),
     decide=decide, limits=limits, verify=verify,

@@ -3,9 +3,9 @@
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from lakehand.domain.cached_property import cached_property
 from lakehand.formats.paimon.layout import Content, Document, Layout, Manifests, PaimonFile
@@ -16,6 +16,7 @@ from lakehand.storage import Storage
 
 OURS = "lakehand-"  # what the commit users of our rewrites begin with
 SCHEMA = "schema"
+WESTMOST = timedelta(hours=12)  # local time is behind UTC by no more
 RECENT = 50  # snapshots that a decision reads back
 
 Bucket = tuple[bytes, int]  # partition and number
@@ -68,10 +69,7 @@ class PaimonSnapshot:
 
     @cached_property
     def buckets(self) -> Mapping[Bucket, tuple[PaimonFile, ...]]:
-        found: dict[Bucket, list[PaimonFile]] = defaultdict(list)
-        for file in self.files:
-            found[file.partition, file.bucket].append(file)
-        return {key: tuple(files) for key, files in found.items()}
+        return by_bucket(self.files)
 
     @cached_property
     def small(self) -> tuple[PaimonFile, ...]:
@@ -80,9 +78,17 @@ class PaimonSnapshot:
             return tuple(file for file in self.files if file.level == 0)
         return tuple(file for file in self.files if file.size < self.schema.small_below)
 
+    @cached_property
+    def small_buckets(self) -> Mapping[Bucket, tuple[PaimonFile, ...]]:
+        return by_bucket(self.small)
+
     @property
     def small_counts(self) -> Counter[Bucket]:
-        return Counter((file.partition, file.bucket) for file in self.small)
+        return Counter({key: len(files) for key, files in self.small_buckets.items()})
+
+    def written_before(self, file: PaimonFile) -> datetime:
+        """When it was written at the latest: it has the local time of its writer, and does not say where that is."""
+        return min(moment_of(file.created) + WESTMOST, moment(self.newest))
 
     def document(self, id: int) -> Document | None:
         """A snapshot, unless someone has expired it meanwhile."""
@@ -143,6 +149,13 @@ class PaimonSnapshot:
         name = self.newest.get("indexManifest")
         records = self.manifests.records(name) if name else []
         return sum(len(one.get("_DELETIONS_VECTORS_RANGES") or ()) for one in records)
+
+
+def by_bucket(files: Iterable[PaimonFile]) -> Mapping[Bucket, tuple[PaimonFile, ...]]:
+    found: dict[Bucket, list[PaimonFile]] = defaultdict(list)
+    for file in files:
+        found[file.partition, file.bucket].append(file)
+    return {key: tuple(one) for key, one in found.items()}
 
 
 def sorted_runs(files: tuple[PaimonFile, ...]) -> int:

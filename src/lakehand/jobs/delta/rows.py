@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the rows of a Delta table at one of its versions."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, functions
 
@@ -12,6 +12,8 @@ from lakehand.jobs.spark import hadoop, jvm
 
 
 class DeltaRows(FrameReader):
+    changing: ClassVar[Mapping[str, str]] = {"expire_data": "old rows go, by intent"}
+
     def newest(self) -> str | None:
         return str(tables.newest_version(self.job).version())
 

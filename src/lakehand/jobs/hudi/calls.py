@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.hudi import checks, timelines
+from lakehand.jobs.hudi import checks, rollbacks, timelines
 from lakehand.jobs.job import Job
 from lakehand.jobs.spark import literal
 
@@ -69,6 +69,7 @@ def run_plans(
     for instant in instants:
         job.check()
         checks.check_again(job)
+        rollbacks.leave_to_runner(job, job.boundary.real, kind, instant)
         job.phase(f"executing {instant}")
         rows += [json_row(row) for row in execute(instant)]
     return {"instants": instants, "planned": planned, "rows": rows}

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from lakehand.jobs.hudi import calls, checks, timelines
+from lakehand.jobs.hudi import calls, checks, rollbacks, timelines
 from lakehand.jobs.job import Job
 from lakehand.jobs.safety import whole_number
 from lakehand.jobs.spark import jvm
@@ -26,6 +26,8 @@ def run(job: Job) -> dict[str, Any]:
         if not waiting:
             schedule(job, client)
         checks.check_again(job)
+        for instant in waiting:
+            rollbacks.leave_to_runner(job, location, "clean", instant)
         rows = outcome(clean(client))
     planned = [] if waiting else [row["start_clean_time"] for row in rows]
     return {"instants": waiting or planned, "planned": planned, "rows": rows}

@@ -50,6 +50,13 @@ def roll_back(job: Job, location: str, instant: str) -> None:
         raise NotRolledBack(f"clustering plan {instant} is still pending after its rollback")
 
 
+def leave_to_runner(job: Job, location: str, kind: str, instant: str) -> None:
+    """A plan that nobody had begun when we were admitted may have a runner by now: Hudi would roll back its work."""
+    begun = {one.requestedTime() for one in timelines.pending_instants(job.session, location, kind) if one.isInflight()}
+    if instant in begun and instant not in (job.parameters.get("begun") or ()):
+        raise WriterBusy(f"somebody else has begun {kind} plan {instant}")
+
+
 def wait_for_writes(
     job: Job,
     location: str,

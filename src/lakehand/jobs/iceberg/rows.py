@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the rows of an Iceberg table at one of its snapshots."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
@@ -13,6 +13,8 @@ from lakehand.jobs.spark import jvm
 
 
 class IcebergRows(FrameReader):
+    changing: ClassVar[Mapping[str, str]] = {"expire_data": "old rows go, by intent"}
+
     def newest(self) -> str | None:
         current = tables.load(self.job).currentSnapshot()
         return None if current is None else str(current.snapshotId())

@@ -40,6 +40,7 @@ from lakehand.spi.kit.rows import (
     value_text,
 )
 from lakehand.spi.kit.settings import FormatSettings, Values, switches
+from lakehand.spi.kit.triggers import PAIR, Backlog, Trigger, TriggerSettings, mergeable_since, trigger_settings
 from lakehand.spi.kit.verdicts import dry_run_verdict, left_outside, work_numbers
 from lakehand.spi.kit.writers import (
     ATOMIC_RENAME,
@@ -56,11 +57,13 @@ __all__ = [
     "BEFORE",
     "CHANGED",
     "ESTIMATE",
+    "PAIR",
     "REFUSED",
     "TAG",
     "ActionDefinition",
     "Actions",
     "Admission",
+    "Backlog",
     "CommitHistory",
     "DecisionContext",
     "Effect",
@@ -75,6 +78,8 @@ __all__ = [
     "SetBy",
     "SettingRow",
     "SettingType",
+    "Trigger",
+    "TriggerSettings",
     "Values",
     "bytes_setting",
     "choice_setting",
@@ -93,6 +98,7 @@ __all__ = [
     "leave_room",
     "left_outside",
     "markdown_table",
+    "mergeable_since",
     "only_writer_setting",
     "refusal",
     "retained_count_setting",
@@ -104,6 +110,7 @@ __all__ = [
     "switches",
     "table_missing",
     "text_setting",
+    "trigger_settings",
     "value_text",
     "work_numbers",
 ]

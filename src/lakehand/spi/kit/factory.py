@@ -22,6 +22,7 @@ from lakehand.spi.kit.failures import REFUSED, FailureRule, classify
 from lakehand.spi.kit.partitions import texts
 from lakehand.spi.kit.rows import SettingRow
 from lakehand.spi.kit.settings import FormatSettings, Values, switches
+from lakehand.spi.kit.triggers import NUM, Trigger, TriggerSettings
 from lakehand.spi.kit.verdicts import dry_run_verdict, gone
 from lakehand.spi.pauses import COOL_DOWN, DRY_RUN, pause
 from lakehand.spi.runtimes import StateKey, TableRuntime
@@ -70,6 +71,11 @@ class DecisionContext(Generic[S]):
     def by_person(self) -> bool:
         """Then no threshold counts, only what is possible and safe."""
         return self.operation is not None and is_by_person(self.operation)
+
+    def trigger(self, settings: TriggerSettings) -> Trigger:
+        """What makes the action due. No request waits for its time."""
+        strategy = NUM if self.by_person else self.values[settings.strategy]
+        return Trigger(self.table.now, strategy, self.values[settings.max_age])
 
     @property
     def was_tried(self) -> bool:

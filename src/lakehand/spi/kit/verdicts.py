@@ -33,7 +33,11 @@ def dry_run_verdict(process: TableProcess, result: Mapping[str, Json]) -> Verdic
     count = result.get("would_delete_files")
     if isinstance(count, bool) or not isinstance(count, int):
         return not_done("the dry run did not come to its end")
-    reason = f"dry run: {process.action} would delete {count} files; nothing was deleted{left_outside(result)}"
+    what = f"{count} files"
+    if isinstance(rows := result.get("would_delete_rows"), int):
+        newest = f", the newest of {result.get('newest')}" if rows else ""
+        what = f"{rows} rows in {what}{newest}"
+    reason = f"dry run: {process.action} would delete {what}; nothing was deleted{left_outside(result)}"
     return done(reason, changed=False)
 
 
