@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0012_0011"
+revision = "0012_0010"
 down_revision = "0011_0010"
 branch_labels = None
 depends_on = None
