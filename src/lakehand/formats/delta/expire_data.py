@@ -162,8 +162,8 @@ def verify(effect: DeltaEffect) -> Verdict:
 
 def rows_deleted(effect: DeltaEffect, commits: Sequence[tuple[int, Commit]], by_files: int) -> int:
     """As Delta counted, else the job: a file that was rewritten may have left the log without its statistics."""
-    metrics = [(info_of(commit).get("operationMetrics") or {}).get("numDeletedRows") for _, commit in commits]
-    if all(str(one).isdigit() for one in metrics):
+    metrics = [str((info_of(commit).get("operationMetrics") or {}).get("numDeletedRows")) for _, commit in commits]
+    if all(one.isdigit() for one in metrics):
         return sum(int(one) for one in metrics)
     counted = effect.result.get("deleted_rows")
     return counted if isinstance(counted, int) else max(by_files, 0)
