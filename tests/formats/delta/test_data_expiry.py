@@ -270,6 +270,17 @@ def test_the_tagged_commit_shows_that_the_rows_have_gone(tmp_path: Path, sentenc
     sentences.check("old rows were deleted", found.reason, rows=100, day="2026-10-16", version=3)
 
 
+def test_the_rows_are_those_that_delta_counted(tmp_path: Path) -> None:
+    """A file that was rewritten may have left the log without its statistics."""
+    table, tagged = dated(tmp_path / "t", 1, -1), {"userMetadata": f"{TAG_PREFIX}{TAG}"}
+    gone = remove("1.parquet", days_ago=0)
+    table.commit(gone, operation="DELETE", days_ago=0, operationMetrics={"numDeletedRows": "40"}, **tagged)
+    assert verdict(table).numbers["deleted_rows"] == 40
+    table.write(table.file(3), {"commitInfo": {"timestamp": 1, "operation": "DELETE", **tagged}}, gone, days_ago=0)
+    assert verdict(table, deleted_rows=30).numbers["deleted_rows"] == 30
+    assert verdict(table).numbers["deleted_rows"] == 0
+
+
 def test_a_commit_that_left_a_file_with_old_rows_only_is_no_success(tmp_path: Path, sentences: Sentences) -> None:
     table = dated(tmp_path / "t", 1, 2, -1)
     table.commit(*deletion("1.parquet"), operation="DELETE", days_ago=0, userMetadata=f"{TAG_PREFIX}{TAG}")

@@ -150,8 +150,9 @@ def count_rows(job: Job, table: Any, tasks: Sequence[Any], day: Day) -> Mapping[
     if not tasks:
         return {}
     with staged(job, table, tasks) as (frame, _):
-        old = frame.where(day.condition).groupBy(sql.col("_file")).count().collect()
-    return {row["_file"]: row["count"] for row in old}
+        # Not _file, which the staged rows of a table with row lineage do not have.
+        old = frame.where(day.condition).groupBy(sql.input_file_name().alias("file")).count().collect()
+    return {row["file"]: row["count"] for row in old}
 
 
 @contextmanager
