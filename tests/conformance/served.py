@@ -37,4 +37,4 @@ def settle(service: RunningService, path: Path) -> None:
         operations = service.operations(location=str(path))
         return not hudi.pending(path) and all(one["status"] in ENDED for one in operations)
 
-    wait_for(is_settled, f"all plans of {path.name} to be done; {service.operations(location=str(path))[:2]}")
+    wait_for(is_settled, f"all plans of {path.name} to be done")

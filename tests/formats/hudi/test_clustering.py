@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A clustering: the writer wins, a stale plan is never run, and writers that can fail beside it are warned of."""
 
+import json
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.formats.hudi.snapshot import CLUSTERING, COMPACTION
+from lakehand.formats.hudi.turns import clusterings_to_come
 from lakehand.spi import Drop, Failure, Finding, Instant, Operation, Scheduling, Skip, Status, TableProcess
 from tests.formats.hudi.runtime import (
     EVENTS_V6,
@@ -279,3 +281,36 @@ def test_a_write_that_was_given_up_after_the_clustering_is_not_reported(tmp_path
     set_times(table, **{f"_{EVENTS_V9}": 1000, f"_{BESIDE}": 600})
 
     sentences.check("no clustering plan", reason(table, properties=FILE_LOCK), last=EVENTS_V9)
+
+
+@pytest.mark.parametrize("scheduling", list(Scheduling))
+def test_a_table_with_a_bucket_index_is_not_clustered_and_its_plan_blocks_nobody(
+    scheduling: Scheduling, tmp_path: Path, sentences: Sentences
+) -> None:
+    """The writer finds a bucket by the names of files, which a clustering makes anew: its next write would fail."""
+    table = copied("events_v9", tmp_path)
+    buckets = {**EAGER, "hoodie.index.type": "BUCKET"}
+    runtime = MemoryRuntime(table, scheduling=scheduling, properties=buckets)
+
+    wanted = HudiProcessFactory().trigger(runtime, CLUSTERING)
+    admitted = HudiProcessFactory().admit(runtime, asked_for(CLUSTERING, EVENTS_V9))
+
+    assert isinstance(wanted, Skip)
+    assert isinstance(admitted, Skip)
+    assert wanted.reason == admitted.reason
+    sentences.check("a bucket index", wanted.reason)
+    context = HudiProcessFactory().context(runtime, COMPACTION)
+    assert clusterings_to_come(context) == []
+    other = MemoryRuntime(table, scheduling=scheduling, properties={**EAGER, "hoodie.index.type": "SIMPLE"})
+    assert clusterings_to_come(HudiProcessFactory().context(other, COMPACTION)) == [EVENTS_V9]
+
+
+def test_a_bucket_index_shows_in_the_files_of_a_copy_on_write_table(tmp_path: Path) -> None:
+    table = copied("events_v9", tmp_path)
+    stats = [{"fileId": "00000001-1111-2222-3333-444455556666-0", "path": "p0/a.parquet"}]
+    written = json.dumps({"partitionToWriteStats": {"p0": stats}})
+    (timeline(table) / "20261115215000000_20261115215005000.commit").write_text(written)
+
+    reason = HudiProcessFactory().trigger(MemoryRuntime(table, properties=EAGER), CLUSTERING).reason
+
+    assert "bucket" in reason

@@ -16,6 +16,7 @@ from lakehand.formats.hudi.planned import PlannedAction, enough_commits, verify_
 from lakehand.formats.hudi.plans import Document, clustering_slices
 from lakehand.formats.hudi.snapshot import CLUSTERING, HudiSnapshot, PendingPlan
 from lakehand.formats.hudi.timeline import PLAIN_WRITES, State, TimelineFile, in_order
+from lakehand.formats.hudi.writers import BUCKET, writers_index
 from lakehand.spi import Invalid, Json, Skip, TableRuntime, kit
 
 COMMITS = kit.count_setting("hudi.clustering.commits", "commits that make a clustering worth it", 4, floor=1)
@@ -133,8 +134,15 @@ def was_beside_clustering(snapshot: HudiSnapshot, write: TimelineFile) -> bool:
     return False
 
 
+def why_impossible(context: HudiContext) -> str | None:
+    """A clustering names files anew, without the bucket's number: the next write of a bucket index would fail."""
+    if writers_index(context.snapshot, context.table.config) != BUCKET:
+        return None
+    return "the writers find keys by the bucket's number in the names of files, which a clustering would not keep"
+
+
 ACTION = PlannedAction(
     name=CLUSTERING, settings=(COMMITS, *TRIGGER, ORDER_COLUMNS, ORDER_STRATEGY), decide=decide, warning=warning,
-    why_stale=why_stale, limits=limits, options=lambda context: WRITER_WINS, verify=verify_plans,
-    writes_base_files=True, is_urgent=True,
+    impossible=why_impossible, why_stale=why_stale, limits=limits, options=lambda context: WRITER_WINS,
+    verify=verify_plans, writes_base_files=True, is_urgent=True,
 )  # fmt: skip

@@ -5,20 +5,18 @@ Beside a pending compaction plan, an index that looks only into base files loses
 written again: see ``jobs/hudi/stray_keys.py``.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 
-from lakehand.formats.hudi import plans
 from lakehand.formats.hudi.context import HudiContext, HudiEffect
 from lakehand.formats.hudi.locks import FILE_LOCK, PREFIX, PROVIDER, NoLock, shared_lock
 from lakehand.formats.hudi.planned import PlannedAction, enough_commits, verify_plans
 from lakehand.formats.hudi.snapshot import CLUSTERING, COMPACTION, HudiSnapshot
-from lakehand.formats.hudi.timeline import TimelineFile, in_order
+from lakehand.formats.hudi.timeline import in_order
 from lakehand.formats.hudi.turns import clustering_first
+from lakehand.formats.hudi.writers import INDEX_TYPE, write_stats, writers_index
 from lakehand.spi import Finding, Instant, Json, Skip, TableConfig, TableProcess, Verdict, kit
 from lakehand.spi.kit.conversions import fields, items
 from lakehand.spi.kit.verdicts import not_done
@@ -36,48 +34,21 @@ LOCK_LIMIT = kit.duration_setting(
     "hudi.compaction.lock-limit", "how long stray keys are looked for and compacted while the writers wait",
     timedelta(minutes=1), floor=timedelta(seconds=10),
 )  # fmt: skip
-INDEX_TYPE = kit.text_setting(
-    "hoodie.index.type", "the index that all writers of the table use, as they set it; not known otherwise"
-)
 
 HEAL, LOCK, NONE, REPORT = "heal", "lock", "none", "report"
 # They know the file group of a key that is in a log file. All others look only into base files, or are not known.
 SEE_LOGS = frozenset(
     {"BUCKET", "RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "HBASE", "FLINK_STATE"}
 )
-BUCKET = "BUCKET"
 COMMITS_READ = 5  # delta commits, newest first
 LEAST_LIMIT = timedelta(seconds=10)
 BEFORE_EXPIRY = timedelta(minutes=1)
-_IN_BUCKET = re.compile(r"0000\d{4}-")  # the bucket's number in front of the file group's random name
 SEE = "see 'Stray keys' in docs/hudi.md"
 DONE_ABOUT_IT = {
     HEAL: "Lakehand looks for such keys when it commits a compaction, and compacts again before the next write",
     REPORT: "no lock is shared with the writers, so Lakehand only counts such keys",
     NONE: f"{STRAY_KEYS.key}=none, so nothing is done about it",
 }
-
-
-def writers_index(snapshot: HudiSnapshot, config: TableConfig) -> str:
-    """Hudi's word for it, as the table's properties say or as its files show; empty when nobody knows.
-
-    That the metadata table has a record index does not show that the writers look into it.
-    """
-    named = config.text(INDEX_TYPE.key) or snapshot.properties.get(INDEX_TYPE.key, "")
-    return named.strip().upper() or (BUCKET if has_buckets(snapshot) else "")
-
-
-def has_buckets(snapshot: HudiSnapshot) -> bool:
-    groups = [
-        str(stat.get("fileId")) for stat in write_stats(snapshot, snapshot.timeline.completed("deltacommit")[-1:])
-    ]
-    return bool(groups) and all(_IN_BUCKET.match(group) for group in groups)
-
-
-def write_stats(snapshot: HudiSnapshot, commits: Iterable[TimelineFile]) -> Iterator[plans.Document]:
-    for file in commits:
-        with suppress(OSError):  # a commit that cannot be read is reported by whoever needs it
-            yield from plans.write_stats(snapshot.document(file))
 
 
 def is_at_risk(snapshot: HudiSnapshot, config: TableConfig) -> bool:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from lakehand.formats.hudi.context import HudiContext, switched_off
 from lakehand.formats.hudi.snapshot import CLUSTERING, COMPACTION, PendingPlan
 from lakehand.formats.hudi.timeline import State
-from lakehand.formats.hudi.writers import fresh_for, heartbeats
+from lakehand.formats.hudi.writers import BUCKET, fresh_for, heartbeats, writers_index
 from lakehand.spi import Instant, Skip
 
 SOON = timedelta(seconds=15)
@@ -43,6 +43,8 @@ def compaction_first(context: HudiContext) -> Skip | None:
 def clusterings_to_come(context: HudiContext) -> list[Instant]:
     """Pending clustering plans that we will run; those that failed or are not ours to run block nobody."""
     if CLUSTERING not in context.table.table.spec.action_types or switched_off(context, CLUSTERING):
+        return []
+    if writers_index(context.snapshot, context.table.config) == BUCKET:
         return []
     ended = {o.instant for o in context.table.operations(CLUSTERING) if o.status.is_final}
     return [plan.instant for plan in context.snapshot.pending_of(CLUSTERING) if plan.instant not in ended]

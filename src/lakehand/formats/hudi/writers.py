@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table shows of its writers: how they compress, and which plans they run now.
+"""What a table shows of its writers: how they compress, how they find keys, and which plans they run now.
 
 Hudi refuses a plan while a heartbeat of it is fresh, so that we do not even try. The compression of base files is a
 setting of the writers that only the files themselves remember.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
 
 from lakehand.formats.hudi import plans
 from lakehand.formats.hudi.snapshot import HudiSnapshot
-from lakehand.formats.hudi.timeline import WRITES
-from lakehand.spi import Action, Instant, TableConfig
+from lakehand.formats.hudi.timeline import WRITES, TimelineFile
+from lakehand.spi import Action, Instant, TableConfig, kit
 
 KNOWN_CODECS = frozenset({"GZIP", "SNAPPY", "ZSTD", "UNCOMPRESSED"})
 FILES_TRIED = 3  # files, until one can be read
@@ -21,6 +23,11 @@ HEARTBEATS = ".hoodie/.heartbeat"
 INTERVAL = "hoodie.client.heartbeat.interval_in_ms"
 MISSES = "hoodie.client.heartbeat.tolerable.misses"
 HUDIS_INTERVAL, HUDIS_MISSES = 60_000, 2
+INDEX_TYPE = kit.text_setting(
+    "hoodie.index.type", "the index that all writers of the table use, as they set it; not known otherwise"
+)
+BUCKET = "BUCKET"
+_IN_BUCKET = re.compile(r"0000\d{4}-")  # the bucket's number in front of the file group's random name
 
 
 def codec_options(snapshot: HudiSnapshot, action: Action) -> dict[str, str]:
@@ -77,3 +84,24 @@ def fresh_for(snapshot: HudiSnapshot, instant: Instant, now: datetime, config: T
     newest = heartbeats(snapshot).get(instant)
     left = heartbeat_timeout(config) - (now - newest) if newest else timedelta()
     return left if left > timedelta() else None
+
+
+def writers_index(snapshot: HudiSnapshot, config: TableConfig) -> str:
+    """Hudi's word for it, as the table's properties say or as its files show; empty when nobody knows.
+
+    That the metadata table has a record index does not show that the writers look into it.
+    """
+    named = config.text(INDEX_TYPE.key) or snapshot.properties.get(INDEX_TYPE.key, "")
+    return named.strip().upper() or (BUCKET if has_buckets(snapshot) else "")
+
+
+def has_buckets(snapshot: HudiSnapshot) -> bool:
+    newest = snapshot.timeline.completed("deltacommit" if snapshot.is_merge_on_read else "commit")[-1:]
+    groups = [str(stat.get("fileId")) for stat in write_stats(snapshot, newest)]
+    return bool(groups) and all(_IN_BUCKET.match(group) for group in groups)
+
+
+def write_stats(snapshot: HudiSnapshot, commits: Iterable[TimelineFile]) -> Iterator[plans.Document]:
+    for file in commits:
+        with suppress(OSError):  # a commit that cannot be read is reported by whoever needs it
+            yield from plans.write_stats(snapshot.document(file))
