@@ -74,7 +74,7 @@ def assert_followed(service: RunningService, path: Path, table: int) -> None:
         assert dropped["instant"] == instant
         [file] = hudi.completed(path, instant)
         assert file in dropped["reason"], "it names what completed the plan"
-        assert explained(service, table)[action]["reason"]
+        assert explained(service, table)[action]["now"]
     statuses = Counter(one["status"] for one in service.operations(location=str(path)))
     assert set(statuses) <= set(ENDED)
     assert_each_done_once(path)
