@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from lakehand.writer import file_lock, hudi_options
 from tests import hudi_tables as hudi
 from tests.conformance.served import register, settle
-from tests.conformance.timelines import wait_each_done_once, done
+from tests.conformance.timelines import done, wait_each_done_once
 from tests.conformance.writers import HERE, writer
 from tests.e2e.conftest import Start
 from tests.kit.service import RunningService

@@ -12,7 +12,7 @@ from lakehand.writer import COPY_ON_WRITE, MERGE_ON_READ, file_lock, hudi_option
 from tests import hudi_client
 from tests import hudi_tables as hudi
 from tests.conformance.served import EVERYTHING, register, settle
-from tests.conformance.timelines import wait_each_done_once, done, plans
+from tests.conformance.timelines import done, plans, wait_each_done_once
 from tests.conformance.writers import HERE, JAVA, writer
 from tests.e2e.conftest import Start
 from tests.kit.service import RunningService

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests import hudi_tables as hudi
 from tests.conformance.served import EAGER, ENDED, EVERYTHING, SOON, settle
-from tests.conformance.timelines import wait_each_done_once, done, plans
+from tests.conformance.timelines import done, plans, wait_each_done_once
 from tests.conformance.writers import HERE, ROWS, writer
 from tests.e2e.conftest import Start
 from tests.kit.polling import wait_for
