@@ -4,6 +4,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import httpx
+
 from lakehand.writer import table_properties
 from tests import hudi_tables as hudi
 from tests.kit.polling import wait_for
@@ -25,9 +27,15 @@ def register(
     scheduling: str = "service",
     index: str | None = None,
 ) -> int:
-    """As the command beside the printed options says, with thresholds for tests."""
-    properties = table_properties(lock=lock, actions=actions, index=index, max_delta_commits=2, max_commits=2)
-    return service.add_table(path, *actions, scheduling=scheduling, properties={**properties, **EAGER}, **SOON)
+    """As the command beside the printed options says, with thresholds for tests.
+
+    The first request of Hudi's client has registered its table, for compaction alone: that is changed.
+    """
+    numbers = table_properties(lock=lock, actions=actions, index=index, max_delta_commits=2, max_commits=3)
+    wanted = {"action_types": list(actions), "scheduling": scheduling, "properties": {**numbers, **EAGER}, **SOON}
+    table = int(service.post("/api/v1/tables", {"location": str(path), **wanted})["id"])
+    httpx.patch(f"{service.url}/api/v1/tables/{table}", json=wanted, timeout=30).raise_for_status()
+    return table
 
 
 def settle(service: RunningService, path: Path) -> None:

@@ -12,7 +12,7 @@ from lakehand.writer import COPY_ON_WRITE, MERGE_ON_READ, file_lock, hudi_option
 from tests import hudi_client
 from tests import hudi_tables as hudi
 from tests.conformance.served import EVERYTHING, register, settle
-from tests.conformance.timelines import assert_each_done_once, done, plans
+from tests.conformance.timelines import done, plans, wait_each_done_once
 from tests.conformance.writers import HERE, JAVA, writer
 from tests.e2e.conftest import Start
 from tests.kit.service import RunningService
@@ -58,7 +58,7 @@ def go_on(service: RunningService, table: Path, case: Case, session: SparkSessio
     lock = file_lock(str(table / ".hoodie" / "locks"))
     options = hudi_options(
         service.url, hudi_version=case.version, actions=case.actions, scheduling=case.scheduling,
-        table_type=case.table_type, index=case.index, lock=lock, max_delta_commits=2, max_commits=2,
+        table_type=case.table_type, index=case.index, lock=lock, max_delta_commits=2, max_commits=3,
     )  # fmt: skip
     with writer(case.version, session, table, options, case.table_type) as live:
         live.write(1)
@@ -75,7 +75,7 @@ def go_on(service: RunningService, table: Path, case: Case, session: SparkSessio
         settle(service, table)
         assert live.read(session) == live.expected(number + 1)
     assert set(done(table)) == set(case.actions)
-    assert_each_done_once(table)
+    wait_each_done_once(table)
 
 
 @pytest.mark.parametrize("case", [THIN, *(pytest.param(case, marks=pytest.mark.long) for case in LONG)], ids=str)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests import hudi_tables as hudi
 from tests.conformance.served import EAGER, ENDED, EVERYTHING, SOON, settle
-from tests.conformance.timelines import assert_each_done_once, done, plans
+from tests.conformance.timelines import done, plans, wait_each_done_once
 from tests.conformance.writers import HERE, ROWS, writer
 from tests.e2e.conftest import Start
 from tests.kit.polling import wait_for
@@ -66,7 +66,7 @@ def assert_followed(service: RunningService, path: Path, table: int) -> None:
     """Each plan was completed once, and what Lakehand had heard of is DROPPED with the file that completed it."""
     settle(service, path)
     assert set(done(path)) == set(EVERYTHING)
-    assert_each_done_once(path)
+    wait_each_done_once(path)
     for action in EVERYTHING:
         instant = max(one for one, of in plans(path).items() if of == action)
         announce(service, path, action, instant)
@@ -77,7 +77,7 @@ def assert_followed(service: RunningService, path: Path, table: int) -> None:
         assert explained(service, table)[action]["now"]
     statuses = Counter(one["status"] for one in service.operations(location=str(path)))
     assert set(statuses) <= set(ENDED)
-    assert_each_done_once(path)
+    wait_each_done_once(path)
 
 
 @pytest.mark.parametrize("version", ["0.15.0", "1.1.1", HERE])

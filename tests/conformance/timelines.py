@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests import hudi_tables as hudi
+from tests.kit.polling import wait_for
 
 # As the timelines of both layouts call a request. A replacecommit of these writers is a clustering.
 ACTIONS = {"compaction": "compaction", "clustering": "clustering", "replacecommit": "clustering", "clean": "clean"}
@@ -27,6 +28,9 @@ def done(path: Path) -> Counter[str]:
     return Counter(action for instant, action in plans(path).items() if completed[instant])
 
 
-def assert_each_done_once(path: Path) -> None:
-    assert hudi.pending(path) == []
-    assert done(path) == Counter(plans(path).values())
+def wait_each_done_once(path: Path) -> None:
+    """Also what a service has just begun."""
+    wait_for(
+        lambda: not hudi.pending(path) and done(path) == Counter(plans(path).values()),
+        f"each plan of {path.name} to be done once",
+    )

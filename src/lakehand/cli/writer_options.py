@@ -97,7 +97,8 @@ def print_hudi_options(
             lock=locks, actions=wanted, trigger=trigger, max_delta_commits=max_delta_commits, max_age=max_age,
             max_commits=max_commits, index=index,
         )  # fmt: skip
-        print_error(f"register the table as these options expect: {add_table(wanted, properties)}")
+        command = add_table(wanted, properties)
+        print_error(f"register the table as these options expect (`change` if it is registered): {command}")
     print(render(options, format, ("properties", "json", "python")))
 
 
