@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from py4j.java_gateway import JavaMember
+from py4j.protocol import STATIC_PREFIX
+
 from lakehand.jobs.paths import canonical, path_part
 from lakehand.jobs.safety import UnsafeRequest
 
@@ -20,6 +23,14 @@ if TYPE_CHECKING:
 
 def jvm(session: "SparkSession") -> Any:
     return session.sparkContext._jvm
+
+
+def static_method(session: "SparkSession", owner: str, name: str) -> Any:
+    """A static method that has the name of another one of instances: an attribute of the class may be either of them.
+
+    Py4J takes the first that Java lists, in an order that differs from one JVM to the next. A call compares arguments.
+    """
+    return JavaMember(name, None, f"{STATIC_PREFIX}{owner}", session.sparkContext._gateway._gateway_client)
 
 
 def activate(session: "SparkSession") -> None:

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehand.jobs.spark import static_method
 from lakehand.spi import Finding, Json, Operation, Remedy
 from lakehand.testing.harness import PluginHarness
 from tests import iceberg_tables as iceberg
@@ -189,3 +190,7 @@ def test_files_without_bounds_are_read_for_who_asks(spark: SparkSession, warehou
 
     assert ids(warehouse, table) == [2, 3, 4, 5]
     assert done.result["rewritten_files"] == 2, "the file without old rows stays as it is"
+
+
+def test_a_static_method_is_found_beside_one_of_instances_with_its_name(spark: SparkSession) -> None:
+    assert static_method(spark, "java.lang.Integer", "hashCode")(7) == 7

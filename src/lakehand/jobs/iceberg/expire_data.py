@@ -27,10 +27,11 @@ from lakehand.jobs.safety import (
     refuse_implausible,
     would_expire,
 )
-from lakehand.jobs.spark import identifier, jvm
+from lakehand.jobs.spark import identifier, jvm, static_method
 
 # The types that rows may grow old by, each with a time that Iceberg parses.
 TIMES = {"date": "", "timestamp": "T00:00:00", "timestamptz": "T00:00:00+00:00"}
+TABLE_CACHE = "org.apache.iceberg.spark.SparkTableCache"
 REFUSED = frozenset({"ValidationException", "CommitFailedException"})  # surely not committed
 
 
@@ -162,12 +163,13 @@ def staged(job: Job, table: Any, tasks: Sequence[Any]) -> Iterator[tuple[DataFra
     files = jvm(job.session).java.util.ArrayList()
     for task in tasks:
         files.add(task)
-    spark.SparkTableCache.get().add(name, table)
+    cache = static_method(job.session, TABLE_CACHE, "get")()
+    cache.add(name, table)
     spark.ScanTaskSetManager.get().stageTasks(table, name, files)
     try:
         yield job.session.read.format("iceberg").option("scan-task-set-id", name).load(name), name
     finally:
-        spark.SparkTableCache.get().remove(name)
+        cache.remove(name)
         spark.ScanTaskSetManager.get().removeTasks(table, name)
 
 
