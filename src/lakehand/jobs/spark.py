@@ -30,7 +30,8 @@ def static_method(session: "SparkSession", owner: str, name: str) -> Any:
 
     Py4J takes the first that Java lists, in an order that differs from one JVM to the next. A call compares arguments.
     """
-    return JavaMember(name, None, f"{STATIC_PREFIX}{owner}", session.sparkContext._gateway._gateway_client)
+    gateway: Any = session.sparkContext._gateway
+    return JavaMember(name, None, f"{STATIC_PREFIX}{owner}", gateway._gateway_client)
 
 
 def activate(session: "SparkSession") -> None:
