@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -78,7 +79,14 @@ def go_on(service: RunningService, table: Path, case: Case, session: SparkSessio
     wait_each_done_once(table)
 
 
-@pytest.mark.parametrize("case", [THIN, *(pytest.param(case, marks=pytest.mark.long) for case in LONG)], ids=str)
+def marked(case: Case) -> Any:
+    """The compaction fails for good, in Hudi's write to its metadata table: Index 9 out of bounds for length 7."""
+    is_broken = case.index == "record" and case.version != "0.15.0"
+    broken = [pytest.mark.xfail(run=False, reason="a compaction beside a record index fails: see docs/hudi.md")]
+    return pytest.param(case, marks=[pytest.mark.long, *(broken if is_broken else [])])
+
+
+@pytest.mark.parametrize("case", [THIN, *map(marked, LONG)], ids=str)
 def test_a_writer_with_the_printed_options_is_served_through_all_its_actions(
     case: Case, spark: SparkSession, lake: Path, start_service: Start, pytestconfig: pytest.Config
 ) -> None:
